@@ -1,0 +1,55 @@
+# `make help` lists what there is. CI runs `make test`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+STREAMWELD := $(TARGET)/release/streamweld
+
+.PHONY: help demo demo-llama test check lint doc fmt bench fuzz fresh
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
+
+demo: $(STREAMWELD) ## Show what Streamweld does, against a mock of its own (needs Rust and a C compiler)
+	$(STREAMWELD) demo
+
+demo-llama: $(STREAMWELD) ## The same in front of a real llama.cpp server with a small model (needs Python, 250 MB)
+	STREAMWELD=$(STREAMWELD) scripts/demo-llama.sh
+
+test: ## Everything that CI checks: lints, tests with real clients, documentation
+	scripts/setup-test.sh
+	@$(MAKE) lint
+	$(CARGO) test --workspace --locked
+	@$(MAKE) doc
+
+check: lint doc ## The part of `make test` that needs no clients: lints, documentation, tidy
+	$(CARGO) test --locked -p streamweld-tests --test it -- tidy::
+
+lint:
+	@scripts/lint.sh
+
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --workspace --locked
+
+fmt: ## Format the source
+	$(CARGO) fmt --all
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
+
+bench: ## Run the benchmarks
+	$(CARGO) bench --workspace --locked
+	@if [ -x scripts/bench-e2e.sh ]; then scripts/bench-e2e.sh; fi
+
+fuzz: ## Fuzz each target for FUZZ_SECONDS (60)
+	@scripts/fuzz.sh
+
+fresh: ## Run `make demo` and `make test` in a new minimal Debian (needs root, 3 GB, half an hour)
+	scripts/fresh.sh
+
+# Cargo knows what is up to date.
+.PHONY: $(STREAMWELD)
+$(STREAMWELD):
+	$(CARGO) build --release --locked -p streamweld

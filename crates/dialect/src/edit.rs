@@ -1,0 +1,146 @@
+//! Small edits inside JSON text: one value becomes null, one member goes, every other byte stays.
+//!
+//! Not a re-serialisation, because what is passed on must be what upstream wrote: number forms,
+//! escapes and the order of members would all change on the way through a parser.
+
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+use streamweld_sse::{Event, OneLine, write_data_lines, write_event_line};
+
+/// Edits over one JSON text, collected and then applied together.
+pub(crate) struct Edits<'a> {
+    text: &'a str,
+    cuts: Vec<(Range<usize>, &'static str)>,
+}
+
+impl<'a> Edits<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            cuts: Vec::new(),
+        }
+    }
+
+    /// Puts null in the place of `value`, which was borrowed from the text.
+    pub(crate) fn nullify(&mut self, value: &'a RawValue) {
+        self.cuts.push((self.span(value), "null"));
+    }
+
+    /// Takes out the object member whose value is `value`, with its name and one comma.
+    pub(crate) fn remove_member(&mut self, value: &'a RawValue) {
+        let span = self.span(value);
+        let before = self.text[..span.start].trim_ascii_end();
+        let name = before
+            .strip_suffix(':')
+            .map(str::trim_ascii_end)
+            .and_then(|before| before.strip_suffix('"'))
+            // The names removed here hold no quote, so the next one back opens the name.
+            .and_then(|name| name.rfind('"'));
+        let Some(start) = name else {
+            // Not the value of a member; nothing that is parsed into a struct gets here.
+            return self.nullify(value);
+        };
+        let after = self.text[span.end..].trim_ascii_start();
+        if let Some(after) = after.strip_prefix(',') {
+            let end = self.text.len() - after.trim_ascii_start().len();
+            self.cuts.push((start..end, ""));
+        } else {
+            let before = self.text[..start].trim_ascii_end();
+            let start = before.strip_suffix(',').map_or(start, str::len);
+            self.cuts.push((start..span.end, ""));
+        }
+    }
+
+    /// The text with all edits.
+    pub(crate) fn apply(mut self) -> String {
+        self.cuts.sort_by_key(|(span, _)| span.start);
+        let mut out = String::with_capacity(self.text.len());
+        let mut done = 0;
+        for (span, with) in self.cuts {
+            out.push_str(&self.text[done..span.start]);
+            out.push_str(with);
+            done = span.end;
+        }
+        out.push_str(&self.text[done..]);
+        out
+    }
+
+    /// Where a borrowed value stands: a raw value borrowed from a text is a slice of that text.
+    fn span(&self, value: &'a RawValue) -> Range<usize> {
+        let start = value.get().as_ptr() as usize - self.text.as_ptr() as usize;
+        start..start + value.get().len()
+    }
+}
+
+/// The wire lines (no id line, no blank line) of `event` with other data.
+pub(crate) fn wire_lines(event: &Event<'_>, data: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    // A name with NUL in it cannot be written; clients read the data without it.
+    if let Some(name) = event.name().and_then(OneLine::new) {
+        write_event_line(name, &mut out);
+    }
+    write_data_lines(data, &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, remove: &[&str], nullify: &[&str], expected: &str) {
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
+        let mut edits = Edits::new(text);
+        for name in remove {
+            edits.remove_member(members[*name]);
+        }
+        for name in nullify {
+            edits.nullify(members[*name]);
+        }
+        let edited = edits.apply();
+        assert_eq!(edited, expected);
+        serde_json::from_str::<serde_json::Value>(&edited).unwrap();
+    }
+
+    #[test]
+    fn one_value_becomes_null_and_the_rest_stays() {
+        check(
+            r#"{ "a" : 1.50, "b":"é\u00e9" ,"c":[ ]}"#,
+            &[],
+            &["b"],
+            r#"{ "a" : 1.50, "b":null ,"c":[ ]}"#,
+        );
+    }
+
+    #[test]
+    fn a_member_goes_with_one_comma() {
+        check(r#"{"error":{"x":1},"b":2}"#, &["error"], &[], r#"{"b":2}"#);
+        check(r#"{"b":2, "error": "m"}"#, &["error"], &[], r#"{"b":2}"#);
+        check(
+            r#"{"a":1,"error" : {} , "b":2}"#,
+            &["error"],
+            &[],
+            r#"{"a":1,"b":2}"#,
+        );
+        check(r#"{ "error":1 }"#, &["error"], &[], "{  }");
+        check(
+            r#"{"b":"\"","\u0065rror":1}"#,
+            &["error"],
+            &[],
+            r#"{"b":"\""}"#,
+        );
+    }
+
+    #[test]
+    fn edits_combine_in_any_order() {
+        check(
+            r#"{"a":1,"error":2,"b":3}"#,
+            &["error"],
+            &["b", "a"],
+            r#"{"a":null,"b":null}"#,
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! The judge: reads each complete event as it is committed and says what it means for the end.
+//!
+//! It promises that an answer is `done` only by its dialect's own success reason for everything
+//! that was started. It is on the hot path: an ordinary event costs a few byte searches over its
+//! data and no allocation; JSON is parsed only for an event that could matter.
+//!
+//! It holds no time (the caller starts the grace when [`Judge::is_settled`] turns true) and no
+//! text (see [`Transcript`](crate::Transcript)).
+
+use streamweld_sse::Event;
+
+use crate::{
+    Dialect, Done, End, Failure, FailureClass, Verdict,
+    anthropic::{self, Blocks},
+    generic,
+    openai::{self, Choices},
+};
+
+/// The reading of one attempt, event by event, until there is a verdict.
+///
+/// A verdict stands: after an event was marked [`Mark::End`] or [`Mark::Failed`], every later event
+/// is a [`Mark::Skip`] and [`Judge::end`] repeats the verdict.
+#[derive(Debug, Clone)]
+pub struct Judge {
+    reading: Reading,
+    verdict: Option<Verdict>,
+}
+
+#[derive(Debug, Clone)]
+enum Reading {
+    OpenAi(Choices),
+    Anthropic(Blocks),
+    Generic,
+}
+
+/// What to do with one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mark {
+    /// Commit it as it came.
+    Event,
+    /// Do not journal it: no data in it, or it comes after the end.
+    Skip,
+    /// Commit it, it is the sentinel of a whole answer; then the terminal `done`.
+    End(Done),
+    /// Do not commit it: it tells that the attempt failed.
+    Failed {
+        /// What it tells.
+        failure: Failure,
+        /// Where the event also carried output: the same event with the failure taken out, as its
+        /// wire lines (no id line, no blank line), to be committed instead of it.
+        salvage: Option<Vec<u8>>,
+    },
+}
+
+/// How the body of a response ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BodyEnd {
+    /// The proper end of its framing.
+    Clean,
+    /// A reset, or the end of the connection before the end of the framing.
+    Cut,
+    /// Nothing came for as long as the caller waits.
+    Silence,
+}
+
+impl Judge {
+    /// A judge for one attempt, before its first event.
+    pub fn new(dialect: Dialect) -> Self {
+        let reading = match dialect {
+            Dialect::OpenAiChat | Dialect::OpenAiCompletions => Reading::OpenAi(Choices::default()),
+            Dialect::AnthropicMessages => Reading::Anthropic(Blocks::default()),
+            Dialect::Generic => Reading::Generic,
+        };
+        Self {
+            reading,
+            verdict: None,
+        }
+    }
+
+    /// Reads the next complete event.
+    pub fn event(&mut self, event: &Event<'_>) -> Mark {
+        if self.verdict.is_some() {
+            return Mark::Skip;
+        }
+        let mark = self.reading.event(event);
+        match &mark {
+            Mark::Event | Mark::Skip => {}
+            Mark::End(done) => self.verdict = Some(Verdict::Done(done.clone())),
+            Mark::Failed { failure, .. } => self.verdict = Some(Verdict::Failed(failure.clone())),
+        }
+        mark
+    }
+
+    /// Whether everything started has its success reason: from here on the end of the body, in
+    /// whatever way, is `done`, and only an error in the stream is not. A verdict does not unsettle.
+    pub fn is_settled(&self) -> bool {
+        match &self.reading {
+            Reading::OpenAi(choices) => choices.is_settled(),
+            Reading::Anthropic(blocks) => blocks.is_settled(),
+            Reading::Generic => false,
+        }
+    }
+
+    /// The verdict when the body has ended without one.
+    ///
+    /// `tail` is what an unterminated last block says. It was never an event, so it cannot make an
+    /// answer whole; it can only show that the answer failed, and why.
+    pub fn end(&self, how: BodyEnd, tail: Option<&Event<'_>>) -> Verdict {
+        if let Some(verdict) = &self.verdict {
+            return verdict.clone();
+        }
+        let reasons = match &self.reading {
+            Reading::OpenAi(choices) => choices.reasons(),
+            Reading::Anthropic(blocks) => blocks.reasons(),
+            Reading::Generic => return generic::end(how),
+        };
+        if let Some(failure) = tail.and_then(|tail| self.failure_in(tail)) {
+            return Verdict::Failed(failure);
+        }
+        if self.is_settled() {
+            let end = match how {
+                BodyEnd::Clean => End::Eof,
+                BodyEnd::Cut => End::Cut,
+                BodyEnd::Silence => End::Silence,
+            };
+            return Verdict::Done(Done { end, reasons });
+        }
+        let failure = match how {
+            BodyEnd::Clean => truncated("the stream ended before the answer was complete"),
+            BodyEnd::Cut => truncated("the connection was lost before the answer was complete"),
+            BodyEnd::Silence => Failure::new(FailureClass::Stalled)
+                .message("nothing came although the answer was not complete"),
+        };
+        Verdict::Failed(match tail {
+            Some(tail) => failure.frame(&tail.data()),
+            None => failure,
+        })
+    }
+
+    /// The failure that a torn last block tells, if it tells one. That it is torn is not news.
+    fn failure_in(&self, tail: &Event<'_>) -> Option<Failure> {
+        match self.reading.clone().event(tail) {
+            Mark::Failed { failure, .. } if failure.class != FailureClass::Truncated => {
+                Some(failure)
+            }
+            Mark::Failed { .. } | Mark::Event | Mark::Skip | Mark::End(_) => None,
+        }
+    }
+}
+
+impl Reading {
+    fn event(&mut self, event: &Event<'_>) -> Mark {
+        match self {
+            Self::OpenAi(choices) => openai::event(choices, event),
+            Self::Anthropic(blocks) => anthropic::event(blocks, event),
+            Self::Generic => generic::event(event),
+        }
+    }
+}
+
+/// The most choices or open blocks of one answer that are told apart. The largest batch seen is a
+/// few thousand prompts; without a bound an upstream could fill the memory by counting.
+///
+/// An answer of more is never taken for whole.
+pub(crate) const MAX_PARTS: usize = 16 * 1024;
+
+pub(crate) fn truncated(message: &str) -> Failure {
+    Failure::new(FailureClass::Truncated).message(message)
+}

@@ -1,0 +1,228 @@
+//! What was said: text, counts and open parts of an answer, read from its committed events.
+//!
+//! The cold counterpart of the judge: it parses every event as JSON, so it is built when a stop, a
+//! state call or a gate asks, never per event as it streams by. It judges nothing and takes events
+//! that it does not understand as saying nothing.
+
+mod anthropic;
+mod openai;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use streamweld_sse::Event;
+
+use crate::Dialect;
+
+/// The reading of one answer so far. For a generic stream it stays empty.
+#[derive(Debug, Clone)]
+pub struct Transcript {
+    dialect: Dialect,
+    id: Option<String>,
+    model: Option<String>,
+    object: Option<String>,
+    created: Option<u64>,
+    began: bool,
+    complete: bool,
+    text: String,
+    parts: BTreeMap<u32, Part>,
+    reasons: BTreeMap<u32, String>,
+    tool_calls: bool,
+    reasoning_events: u64,
+    tally: Tally,
+}
+
+/// A choice, or in Anthropic's case a content block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// Begun and not ended.
+    Open,
+    /// Has its finish reason, or is closed.
+    Closed,
+}
+
+/// How many tokens an answer took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompt, where upstream said so. Anthropic's include those read from or written
+    /// to its cache.
+    pub prompt_tokens: Option<u64>,
+    /// Tokens that were generated.
+    pub completion_tokens: Option<u64>,
+    /// Both together, where both are known.
+    pub total_tokens: Option<u64>,
+    /// Whether `completion_tokens` is, from upstream's last count on, a count of events with output.
+    /// Events often carry one token, but not always: take it as a lower bound.
+    pub estimated: bool,
+}
+
+impl Transcript {
+    /// An empty transcript.
+    pub fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            id: None,
+            model: None,
+            object: None,
+            created: None,
+            began: false,
+            complete: false,
+            text: String::new(),
+            parts: BTreeMap::new(),
+            reasons: BTreeMap::new(),
+            tool_calls: false,
+            reasoning_events: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Reads the next committed event.
+    pub fn push(&mut self, event: &Event<'_>) {
+        match self.dialect {
+            Dialect::OpenAiChat | Dialect::OpenAiCompletions => openai::push(self, event),
+            Dialect::AnthropicMessages => anthropic::push(self, event),
+            Dialect::Generic => {}
+        }
+    }
+
+    /// The dialect it is read in.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The generated text: of choice 0 in the OpenAI dialects, of all text blocks in Anthropic's.
+    /// Reasoning, refusals and tool calls are not in it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Token counts, or `None` for a generic stream, of which nothing can be counted.
+    pub fn usage(&self) -> Option<Usage> {
+        (self.dialect != Dialect::Generic).then(|| self.tally.usage())
+    }
+
+    /// Upstream's id of the answer.
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// The model that upstream says is answering.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// Upstream's `object` (OpenAI).
+    pub fn object(&self) -> Option<&str> {
+        self.object.as_deref()
+    }
+
+    /// Upstream's time of creation in seconds (OpenAI).
+    pub fn created(&self) -> Option<u64> {
+        self.created
+    }
+
+    /// The choices or blocks that were begun, by index.
+    pub fn parts(&self) -> impl Iterator<Item = (u32, Part)> + '_ {
+        self.parts.iter().map(|(&index, &part)| (index, part))
+    }
+
+    /// The finish reasons seen, of any kind: by choice, or Anthropic's one under index 0.
+    pub fn reasons(&self) -> impl Iterator<Item = (u32, &str)> + '_ {
+        self.reasons
+            .iter()
+            .map(|(&index, reason)| (index, reason.as_str()))
+    }
+
+    /// Whether a tool or function call was begun.
+    pub fn has_tool_calls(&self) -> bool {
+        self.tool_calls
+    }
+
+    /// How many events carried reasoning.
+    pub fn reasoning_events(&self) -> u64 {
+        self.reasoning_events
+    }
+
+    /// How many events carried output of any kind.
+    pub fn output_events(&self) -> u64 {
+        self.tally.events
+    }
+
+    /// Whether the dialect's sentinel was among the events.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    pub(crate) fn open_parts(&self) -> impl Iterator<Item = u32> + '_ {
+        self.parts()
+            .filter(|(_, part)| *part == Part::Open)
+            .map(|(index, _)| index)
+    }
+
+    /// Whether anything of an answer was read (Anthropic: `message_start`).
+    pub(crate) fn has_begun(&self) -> bool {
+        self.began
+    }
+}
+
+/// Upstream's last counts, and what came after them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    prompt: Option<u64>,
+    completion: Option<u64>,
+    total: Option<u64>,
+    events: u64,
+    events_since: u64,
+}
+
+impl Tally {
+    fn output(&mut self) {
+        self.events += 1;
+        self.events_since += 1;
+    }
+
+    /// Upstream counted. Counts that it leaves out stay as they were.
+    fn report(&mut self, prompt: Option<u64>, completion: Option<u64>, total: Option<u64>) {
+        self.prompt = prompt.or(self.prompt);
+        if completion.is_some() {
+            self.completion = completion;
+            self.total = total;
+            self.events_since = 0;
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        let estimated = self.completion.is_none() || self.events_since > 0;
+        let completion = self.completion.unwrap_or(0) + self.events_since;
+        let sum = self.prompt.map(|prompt| prompt + completion);
+        Usage {
+            prompt_tokens: self.prompt,
+            completion_tokens: Some(completion),
+            total_tokens: if estimated { sum } else { self.total.or(sum) },
+            estimated,
+        }
+    }
+}
+
+/// Keeps the first text that is not empty: later chunks of one answer repeat it, or leave it out.
+fn keep(slot: &mut Option<String>, value: Option<&Value>) {
+    if slot.is_none() {
+        *slot = text_of(value).map(str::to_owned);
+    }
+}
+
+/// A string that is not empty.
+fn text_of(value: Option<&Value>) -> Option<&str> {
+    value
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty())
+}
+
+fn count_of(value: Option<&Value>) -> Option<u64> {
+    value.and_then(Value::as_u64)
+}
+
+fn index_of(value: Option<&Value>) -> Option<u32> {
+    count_of(value).and_then(|index| u32::try_from(index).ok())
+}

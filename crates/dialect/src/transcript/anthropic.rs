@@ -1,0 +1,91 @@
+//! Reading Anthropic message events into a transcript.
+
+use serde_json::Value;
+use streamweld_sse::Event;
+
+use super::{Part, Transcript, count_of, index_of, keep, text_of};
+
+pub(super) fn push(transcript: &mut Transcript, event: &Event<'_>) {
+    let Ok(frame) = serde_json::from_str::<Value>(&event.data()) else {
+        return;
+    };
+    match text_of(frame.get("type")).or(event.name()) {
+        Some("message_start") => message_start(transcript, &frame),
+        Some("content_block_start") => block_start(transcript, &frame),
+        Some("content_block_delta") => block_delta(transcript, &frame),
+        Some("content_block_stop") => {
+            if let Some(index) = index_of(frame.get("index")) {
+                transcript.parts.insert(index, Part::Closed);
+            }
+        }
+        Some("message_delta") => message_delta(transcript, &frame),
+        Some("message_stop") => transcript.complete = true,
+        // Pings, and whatever may be added: they carry no output.
+        _ => {}
+    }
+}
+
+fn message_start(transcript: &mut Transcript, frame: &Value) {
+    transcript.began = true;
+    let message = frame.get("message");
+    let of_message = |name| message.and_then(|message| message.get(name));
+    keep(&mut transcript.id, of_message("id"));
+    keep(&mut transcript.model, of_message("model"));
+    // Its output count is a first figure of a message that has no output yet.
+    let prompt = of_message("usage").and_then(prompt_tokens);
+    transcript.tally.report(prompt, None, None);
+}
+
+fn block_start(transcript: &mut Transcript, frame: &Value) {
+    let block = frame.get("content_block");
+    let of_block = |name| block.and_then(|block| block.get(name));
+    if let Some(index) = index_of(frame.get("index")) {
+        transcript.parts.insert(index, Part::Open);
+    }
+    // tool_use, server_tool_use, mcp_tool_use.
+    transcript.tool_calls |=
+        text_of(of_block("type")).is_some_and(|kind| kind.ends_with("tool_use"));
+    if let Some(text) = text_of(of_block("text")) {
+        transcript.text.push_str(text);
+        transcript.tally.output();
+    }
+}
+
+fn block_delta(transcript: &mut Transcript, frame: &Value) {
+    let delta = frame.get("delta");
+    let of_delta = |name| text_of(delta.and_then(|delta| delta.get(name)));
+    if let Some(text) = of_delta("text") {
+        transcript.text.push_str(text);
+        transcript.tally.output();
+    } else if of_delta("thinking").is_some() {
+        transcript.reasoning_events += 1;
+        transcript.tally.output();
+    } else if of_delta("partial_json").is_some() {
+        transcript.tally.output();
+    }
+}
+
+fn message_delta(transcript: &mut Transcript, frame: &Value) {
+    let reason = frame
+        .get("delta")
+        .and_then(|delta| delta.get("stop_reason"));
+    if let Some(reason) = text_of(reason) {
+        transcript.reasons.insert(0, reason.to_owned());
+    }
+    if let Some(usage) = frame.get("usage") {
+        let completion = count_of(usage.get("output_tokens"));
+        transcript
+            .tally
+            .report(prompt_tokens(usage), completion, None);
+    }
+}
+
+/// All of the prompt: what was read anew, and what the cache took or gave.
+fn prompt_tokens(usage: &Value) -> Option<u64> {
+    let read = count_of(usage.get("input_tokens"))?;
+    let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"]
+        .into_iter()
+        .filter_map(|name| count_of(usage.get(name)))
+        .sum::<u64>();
+    Some(read + cached)
+}

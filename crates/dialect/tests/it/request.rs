@@ -1,0 +1,213 @@
+//! The request scanner against a full parser, at every kind of split.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+use streamweld_dialect::{RequestScan, RequestShape};
+
+#[track_caller]
+fn check(body: &str, stream: bool, model: Option<&str>) {
+    let expected = RequestShape {
+        stream,
+        model: model.map(str::to_owned),
+    };
+    assert_eq!(scan(&[body.as_bytes()]), expected, "{body}");
+    let bytewise: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
+    assert_eq!(scan(&bytewise), expected, "bytewise: {body}");
+}
+
+fn scan(pieces: &[&[u8]]) -> RequestShape {
+    let mut scan = RequestScan::new();
+    for piece in pieces {
+        scan.push(piece);
+    }
+    scan.finish()
+}
+
+#[test]
+fn an_ordinary_request() {
+    check(
+        r#"{"model":"gpt","messages":[{"role":"user","content":"hi"}],"stream":true}"#,
+        true,
+        Some("gpt"),
+    );
+    check(
+        " { \"stream\" : true , \"model\" : \"m\" } \n",
+        true,
+        Some("m"),
+    );
+    check("{}", false, None);
+}
+
+#[test]
+fn only_true_streams() {
+    check(r#"{"stream":false}"#, false, None);
+    check(r#"{"stream":"true"}"#, false, None);
+    check(r#"{"stream":1}"#, false, None);
+    check(r#"{"stream":null}"#, false, None);
+    check(r#"{"stream":[true]}"#, false, None);
+    check(r#"{"Stream":true}"#, false, None);
+}
+
+#[test]
+fn only_the_top_level_counts() {
+    check(
+        r#"{"a":{"stream":true,"model":"x"},"b":[{"stream":true}]}"#,
+        false,
+        None,
+    );
+    check(r#"{"a":"\",\"stream\":true,\"","b":"\\"}"#, false, None);
+    check(r#"{"a":["]}",{"b":"\\\"}"}],"stream":true}"#, true, None);
+}
+
+#[test]
+fn of_two_the_last_counts() {
+    check(r#"{"stream":true,"stream":false}"#, false, None);
+    check(r#"{"stream":false,"stream":true}"#, true, None);
+    check(r#"{"model":"a","model":"b"}"#, false, Some("b"));
+    check(r#"{"model":"a","model":null}"#, false, None);
+    check(r#"{"model":"a","model":{}}"#, false, None);
+    check(r#"{"stream":true,"stream":{}}"#, false, None);
+    check(r#"{"stream":true,"stream":"x"}"#, false, None);
+}
+
+#[test]
+fn escapes_are_understood() {
+    check(
+        r#"{"str\u0065am":true,"\u006dodel":"a\"\\\/\n\u00e9\ud83d\ude00"}"#,
+        true,
+        Some("a\"\\/\né😀"),
+    );
+    check(r#"{"model":"\ud800"}"#, false, None);
+}
+
+#[test]
+fn a_long_model_is_no_model() {
+    let limit = RequestShape::MODEL_LIMIT;
+    for (model, kept) in [("a".repeat(limit), true), ("a".repeat(limit + 1), false)] {
+        let body = format!("{{\"model\":\"{model}\",\"stream\":true}}");
+        check(&body, true, kept.then_some(model.as_str()));
+        let escaped = "\\u0061".repeat(model.len());
+        let body = format!("{{\"model\":\"{escaped}\",\"stream\":true}}");
+        check(&body, true, kept.then_some(model.as_str()));
+    }
+    let long = "x".repeat(10_000);
+    check(
+        &format!("{{\"{long}\":\"{long}\",\"stream\":true}}"),
+        true,
+        None,
+    );
+}
+
+#[test]
+fn what_is_no_whole_object_is_the_default() {
+    for body in [
+        "",
+        " ",
+        "[]",
+        "true",
+        "\"stream\"",
+        "stream=true",
+        r#"{"stream":true"#,
+        r#"{"stream":true,"#,
+        r#"{"stream":true,}"#,
+        r#"{"stream":true}}"#,
+        r#"{"stream":true} x"#,
+        r#"{"stream" true}"#,
+        r#"{stream:true}"#,
+        r#"{"a":1 2,"stream":true}"#,
+        r#"{,"stream":true}"#,
+        r#"{"stream":true,"a":nope}"#,
+        r#"{"stream":true,"a":01}"#,
+        r#"{"stream":true,"a":tru }"#,
+        r#"{"a":,"stream":true}"#,
+        r#"{"a" "b":1,"stream":true}"#,
+        "{\"stream\":true,\"model\":\"m\",\"a\":[",
+    ] {
+        check(body, false, None);
+    }
+}
+
+proptest! {
+    #[test]
+    fn equal_to_a_parser_at_any_split(body in body(), cuts in cuts()) {
+        let parsed: Map<String, Value> = serde_json::from_str(&body).unwrap();
+        let expected = RequestShape {
+            stream: parsed.get("stream") == Some(&Value::Bool(true)),
+            model: parsed.get("model").and_then(Value::as_str).map(str::to_owned),
+        };
+        prop_assert_eq!(scan(&split(body.as_bytes(), &cuts)), expected);
+    }
+
+    #[test]
+    fn garbage_is_read_alike_at_any_split(body in garbage(), cuts in cuts()) {
+        prop_assert_eq!(scan(&split(&body, &cuts)), scan(&[&body]));
+    }
+}
+
+fn cuts() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(0_usize..12, 1..20)
+}
+
+fn split<'a>(mut bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    for size in sizes {
+        let (piece, rest) = bytes.split_at((*size).min(bytes.len()));
+        pieces.push(piece);
+        bytes = rest;
+    }
+    pieces.push(bytes);
+    pieces
+}
+
+/// A JSON object as text: with repeated names, white space and escapes, as a parser takes it.
+fn body() -> impl Strategy<Value = String> {
+    let name = prop_oneof![
+        3 => Just("\"stream\"".to_owned()),
+        3 => Just("\"model\"".to_owned()),
+        1 => Just(r#""\u0073tream""#.to_owned()),
+        1 => Just(r#""mod\u0065l""#.to_owned()),
+        4 => any::<String>().prop_map(|name| Value::from(name).to_string()),
+    ];
+    let value = prop_oneof![
+        2 => Just(Value::Bool(true)),
+        2 => json(),
+    ];
+    let space = || prop::sample::select(vec!["", " ", "\n\t", " \r "]);
+    let member = (space(), name, space(), space(), value, space())
+        .prop_map(|(a, name, b, c, value, d)| format!("{a}{name}{b}:{c}{value}{d}"));
+    (prop::collection::vec(member, 0..6), space(), space()).prop_map(|(members, before, after)| {
+        let members = members.join(",");
+        format!("{before}{{{members}}}{after}")
+    })
+}
+
+fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        Just(Value::from("\"}],{[\\")),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((any::<String>(), inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// Bytes that are more often than not nearly JSON.
+fn garbage() -> impl Strategy<Value = Vec<u8>> {
+    let token = prop_oneof![
+        8 => prop::sample::select(vec![
+            "{", "}", "[", "]", ",", ":", "\"", "\\", "\"stream\"", "true", "\"model\"", "\"m\"", " ", "-1e5",
+        ])
+        .prop_map(|token| token.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..4),
+    ];
+    prop::collection::vec(token, 0..40).prop_map(|tokens| tokens.concat())
+}

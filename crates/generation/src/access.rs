@@ -1,0 +1,171 @@
+//! Who may read a generation: a digest over the credential of the request that made it.
+//!
+//! Only the digest is kept, in memory and in any journal. It is compared in constant time, so that
+//! neither its bytes nor the existence of a generation can be found out by timing.
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The names of the header fields that carry a credential.
+#[derive(Clone, Debug)]
+pub struct CredentialHeaders(Vec<String>);
+
+impl CredentialHeaders {
+    /// The fields that are always looked at.
+    pub const BUILT_IN: [&'static str; 4] =
+        ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
+
+    /// The built-in fields and `more`, in lowercase and each once.
+    #[must_use]
+    pub fn with(more: impl IntoIterator<Item = String>) -> Self {
+        let mut names: Vec<String> = Self::BUILT_IN
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect();
+        for name in more {
+            let name = name.to_ascii_lowercase();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        Self(names)
+    }
+
+    /// The names, in the order in which they enter the digest.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+impl Default for CredentialHeaders {
+    fn default() -> Self {
+        Self::with([])
+    }
+}
+
+/// The digest of a caller's credential.
+#[derive(Clone, Copy)]
+pub struct Access {
+    digest: [u8; 32],
+    anonymous: bool,
+}
+
+impl Access {
+    /// Digests what `values` gives for each credential field. A field that occurs several times counts
+    /// with all its values, in order.
+    pub fn of<'v, V>(headers: &CredentialHeaders, mut values: impl FnMut(&str) -> V) -> Self
+    where
+        V: IntoIterator<Item = &'v [u8]>,
+    {
+        let mut hash = Sha256::new();
+        hash.update(b"streamweld access 1\0");
+        let mut anonymous = true;
+        for name in headers.names() {
+            for value in values(name) {
+                anonymous = false;
+                // Lengths stand in front, so that no two lists of fields digest alike.
+                hash.update((name.len() as u64).to_be_bytes());
+                hash.update(name.as_bytes());
+                hash.update((value.len() as u64).to_be_bytes());
+                hash.update(value);
+            }
+        }
+        Self {
+            digest: hash.finalize().into(),
+            anonymous,
+        }
+    }
+
+    /// The digest, for a journal to keep.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// No credential was present: the stream id is the only secret.
+    #[must_use]
+    pub fn is_anonymous(&self) -> bool {
+        self.anonymous
+    }
+
+    /// Whether this caller made what carries `digest`. In constant time.
+    #[must_use]
+    pub fn matches(&self, digest: &[u8; 32]) -> bool {
+        self.digest.ct_eq(digest).into()
+    }
+
+    /// A key in this caller's scope, for things that are looked up by digest (idempotency, retries).
+    #[must_use]
+    pub fn scoped(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(b"streamweld scope 1\0");
+        hash.update(self.digest);
+        for part in std::iter::once(purpose.as_bytes()).chain(parts.iter().copied()) {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        hash.finalize().into()
+    }
+}
+
+impl std::fmt::Debug for Access {
+    /// Never shows the digest: it is all that a memory dump of a log would need for an offline guess.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Access")
+            .field("anonymous", &self.anonymous)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(fields: &[(&str, &str)]) -> Access {
+        Access::of(&CredentialHeaders::default(), |name| {
+            fields
+                .iter()
+                .filter(|(n, _)| *n == name)
+                .map(|(_, v)| v.as_bytes())
+                .collect::<Vec<_>>()
+        })
+    }
+
+    #[test]
+    fn same_credential_matches_and_another_does_not() {
+        let maker = access(&[("authorization", "Bearer a")]);
+        assert!(access(&[("authorization", "Bearer a")]).matches(&maker.digest()));
+        assert!(!access(&[("authorization", "Bearer b")]).matches(&maker.digest()));
+        assert!(!access(&[]).matches(&maker.digest()));
+    }
+
+    #[test]
+    fn a_value_under_another_name_is_another_credential() {
+        let maker = access(&[("x-api-key", "k")]);
+        assert!(!access(&[("api-key", "k")]).matches(&maker.digest()));
+    }
+
+    #[test]
+    fn values_cannot_be_shifted_between_fields() {
+        let one = access(&[("authorization", "a"), ("x-api-key", "b")]);
+        let two = access(&[("authorization", "ab"), ("x-api-key", "")]);
+        assert!(!two.matches(&one.digest()));
+    }
+
+    #[test]
+    fn fields_that_are_no_credential_do_not_count() {
+        assert!(access(&[("x-other", "1")]).is_anonymous());
+        let named = CredentialHeaders::with(["X-Other".to_owned()]);
+        let with = Access::of(&named, |name| (name == "x-other").then_some(&b"1"[..]));
+        assert!(!with.is_anonymous());
+    }
+
+    #[test]
+    fn a_scoped_key_differs_by_caller_purpose_and_part() {
+        let (a, b) = (access(&[("x-api-key", "a")]), access(&[("x-api-key", "b")]));
+        let key = a.scoped("idempotency", &[b"k"]);
+        assert_ne!(key, b.scoped("idempotency", &[b"k"]));
+        assert_ne!(key, a.scoped("retry", &[b"k"]));
+        assert_ne!(key, a.scoped("idempotency", &[b"", b"k"]));
+    }
+}

@@ -1,0 +1,434 @@
+//! From staged to committed: the one place that talks to the journal for a running generation.
+//!
+//! One append is in flight at a time; while it is, the next batch gathers in the window. An outcome is *yes*, *no*
+//! or *unknown*. Unknown is resolved by reading back what stands and comparing it with what was sent, never by
+//! guessing. When the journal fails, readers are shown the suffix without ids until it is healed by appending it
+//! from where the journal really stands; past the bounds it is given up, and the log is never presented as whole.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+
+use streamweld_journal::{
+    Closed, Fut, Journal, Open, OpenRefusal, Outcome, Refusal, Seq, Tail, Unreachable, Window,
+};
+use tokio::time::Instant;
+
+use crate::counters::{AppendLabels, Counters};
+
+/// How much of a suffix that the journal cannot take is kept for healing.
+#[derive(Clone, Debug)]
+pub struct HealBounds {
+    /// How long appends may fail before readers are shown what is not committed.
+    pub patience: Duration,
+    /// Bytes of one generation's suffix.
+    pub per_generation: usize,
+    /// Bytes of all suffixes together.
+    pub total: usize,
+    /// How long a suffix may wait.
+    pub longest: Duration,
+    /// Bytes of all suffixes now.
+    in_use: Arc<AtomicUsize>,
+}
+
+impl Default for HealBounds {
+    fn default() -> Self {
+        Self {
+            patience: Duration::from_secs(2),
+            per_generation: 16 << 20,
+            total: 256 << 20,
+            longest: Duration::from_secs(600),
+            in_use: Arc::default(),
+        }
+    }
+}
+
+/// How often a journal that says no, or nothing, is asked again.
+const RETRY_EVERY: Duration = Duration::from_millis(250);
+
+/// What [`Committer::poll`] has to tell.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The log is open.
+    Opened,
+    /// The log will not open: the generation is degraded.
+    Refused,
+    /// The terminal is committed.
+    Finished,
+    /// The log is somebody else's now, or was ended by somebody else.
+    Lost,
+    /// The suffix was given up: the log is incomplete for good.
+    GivenUp,
+}
+
+/// Drives one generation's log.
+pub(crate) struct Committer<'a> {
+    journal: &'a dyn Journal,
+    window: &'a Arc<Window>,
+    bounds: &'a HealBounds,
+    counters: &'a Counters,
+    op: Op<'a>,
+    /// The last sequence that the journal is known to hold.
+    stands: Seq,
+    /// Everything from the terminal on is staged.
+    ending: bool,
+    /// Since when something has waited for a yes.
+    waiting: Option<Instant>,
+    /// When the journal is to be asked again, and how.
+    again: Option<(Instant, Again)>,
+    exposed: bool,
+    over: bool,
+    /// What the window held when its suffix was first shown without ids.
+    held_before: usize,
+    /// Bytes of this suffix that are counted in the total.
+    counted: usize,
+}
+
+enum Op<'a> {
+    Idle,
+    Opening(Fut<'a, Outcome<OpenRefusal>>),
+    Appending {
+        through: Seq,
+        outcome: Fut<'a, Outcome<Refusal>>,
+    },
+    ReadingBack {
+        sent: Seq,
+        tail: Fut<'a, Result<Tail, Unreachable>>,
+    },
+}
+
+#[derive(Clone, Copy)]
+enum Again {
+    Append,
+    ReadBack { sent: Seq },
+}
+
+impl<'a> Committer<'a> {
+    pub(crate) fn new(
+        journal: &'a dyn Journal,
+        window: &'a Arc<Window>,
+        bounds: &'a HealBounds,
+        counters: &'a Counters,
+    ) -> Self {
+        Self {
+            journal,
+            window,
+            bounds,
+            counters,
+            op: Op::Idle,
+            stands: Seq::ZERO,
+            ending: false,
+            waiting: None,
+            again: None,
+            exposed: false,
+            over: false,
+            held_before: 0,
+            counted: 0,
+        }
+    }
+
+    /// Creates the log. Its entry `open` is staged.
+    pub(crate) fn open(&mut self, owner: &'a Open) {
+        self.op = Op::Opening(self.journal.open(self.window, owner, SystemTime::now()));
+    }
+
+    /// The terminal is staged; nothing comes after it.
+    pub(crate) fn ending(&mut self) {
+        self.ending = true;
+    }
+
+    /// Nothing is in flight and nothing waits: polling again is only worth it after more was staged.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.over
+            || (matches!(self.op, Op::Idle)
+                && self.again.is_none()
+                && self.window.received() == self.stands)
+    }
+
+    /// When to poll again even if nothing wakes the task.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        if self.over {
+            return None;
+        }
+        let again = self.again.map(|(at, _)| at);
+        let patience = self.waiting.map(|since| {
+            since
+                + if self.exposed {
+                    self.bounds.longest
+                } else {
+                    self.bounds.patience
+                }
+        });
+        [again, patience].into_iter().flatten().min()
+    }
+
+    /// Moves the log forward as far as it goes without waiting.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Progress> {
+        if self.over {
+            return Poll::Pending;
+        }
+        loop {
+            if let Some(progress) = self.poll_op(cx) {
+                return Poll::Ready(progress);
+            }
+            if !matches!(self.op, Op::Idle) || !self.start() {
+                break;
+            }
+        }
+        if self.mind_bounds() {
+            Poll::Ready(Progress::GivenUp)
+        } else {
+            Poll::Pending
+        }
+    }
+
+    /// Polls what is in flight. `None` when it is pending or was handled; the caller then looks for more to do.
+    fn poll_op(&mut self, cx: &mut Context<'_>) -> Option<Progress> {
+        match &mut self.op {
+            Op::Idle => None,
+            Op::Opening(outcome) => {
+                let Poll::Ready(outcome) = outcome.as_mut().poll(cx) else {
+                    return None;
+                };
+                self.op = Op::Idle;
+                Some(match outcome {
+                    Outcome::Yes => {
+                        self.stands = Seq::FIRST;
+                        self.window.commit(Seq::FIRST);
+                        Progress::Opened
+                    }
+                    // An open whose outcome is unknown is not worth waiting for: nothing has been shown yet.
+                    Outcome::No(_) | Outcome::Unknown => {
+                        self.over = true;
+                        Progress::Refused
+                    }
+                })
+            }
+            Op::Appending { through, outcome } => {
+                let through = *through;
+                let Poll::Ready(outcome) = outcome.as_mut().poll(cx) else {
+                    return None;
+                };
+                self.op = Op::Idle;
+                match outcome {
+                    Outcome::Yes => self.stands_at(through),
+                    Outcome::No(refusal) => self.refused(refusal, through),
+                    Outcome::Unknown => {
+                        self.count("unknown");
+                        self.again = Some((Instant::now(), Again::ReadBack { sent: through }));
+                        None
+                    }
+                }
+            }
+            Op::ReadingBack { sent, tail } => {
+                let sent = *sent;
+                let Poll::Ready(tail) = tail.as_mut().poll(cx) else {
+                    return None;
+                };
+                self.op = Op::Idle;
+                match tail {
+                    Ok(tail) => self.read_back(&tail, sent),
+                    Err(Unreachable) => {
+                        self.again = Some((Instant::now() + RETRY_EVERY, Again::ReadBack { sent }));
+                        None
+                    }
+                }
+            }
+        }
+    }
+
+    /// Starts the next operation if there is something to do and it is time for it.
+    fn start(&mut self) -> bool {
+        if self.over || self.stands == Seq::ZERO {
+            return false;
+        }
+        match self.again {
+            Some((at, _)) if at > Instant::now() => return false,
+            Some((_, Again::ReadBack { sent })) => {
+                self.again = None;
+                self.op = Op::ReadingBack {
+                    sent,
+                    tail: self.journal.tail(self.window.id()),
+                };
+                return true;
+            }
+            Some((_, Again::Append)) => self.again = None,
+            None => {}
+        }
+        let through = self.window.received();
+        if through == self.stands {
+            return false;
+        }
+        if self.waiting.is_none() {
+            self.waiting = Some(Instant::now());
+        }
+        let now = SystemTime::now();
+        let outcome = if self.ending {
+            self.journal.finish(self.window, self.stands, now)
+        } else {
+            self.journal.append(self.window, self.stands, through, now)
+        };
+        self.op = Op::Appending { through, outcome };
+        true
+    }
+
+    /// The journal holds everything through `through`.
+    fn stands_at(&mut self, through: Seq) -> Option<Progress> {
+        self.stands = through;
+        self.window.commit(through);
+        if through == self.window.received() {
+            self.waiting = None;
+            self.uncount();
+            if self.exposed {
+                self.exposed = false;
+                self.window.expose(false);
+                self.counters.healed.inc();
+                tracing::info!(stream_id = %self.window.id(), "the journal has caught up");
+            }
+            if self.ending {
+                self.over = true;
+                return Some(Progress::Finished);
+            }
+        } else {
+            self.waiting = Some(Instant::now());
+        }
+        None
+    }
+
+    fn refused(&mut self, refusal: Refusal, sent: Seq) -> Option<Progress> {
+        match refusal {
+            Refusal::Full => {
+                self.count("full");
+                // The cap is full of live generations: whoever is attached need not wait to find out.
+                self.expose("the journal is full of live generations");
+                self.again = Some((Instant::now() + RETRY_EVERY, Again::Append));
+                None
+            }
+            Refusal::Unexpected { .. } => {
+                self.count("unexpected");
+                self.again = Some((Instant::now(), Again::ReadBack { sent }));
+                None
+            }
+            Refusal::Vanished => {
+                self.count("vanished");
+                Some(self.give_up("the log has vanished"))
+            }
+            Refusal::Fenced { .. } => {
+                self.count("fenced");
+                Some(self.lost())
+            }
+            Refusal::Ended => {
+                self.count("ended");
+                Some(self.lost())
+            }
+        }
+    }
+
+    /// Compares what stands with what was sent.
+    fn read_back(&mut self, tail: &Tail, sent: Seq) -> Option<Progress> {
+        let Tail::Last {
+            epoch,
+            last,
+            digest,
+            ..
+        } = tail
+        else {
+            self.count("vanished");
+            return Some(self.give_up("the log has vanished"));
+        };
+        if *epoch != self.window.epoch() || *last > sent {
+            return Some(self.lost());
+        }
+        if self.window.digest(*last) != Some(*digest) {
+            // Either the window no longer holds what the journal ends with, or it ends with something else.
+            return Some(if *last < self.window.earliest() {
+                self.give_up("the journal has lost more than is still held")
+            } else {
+                self.lost()
+            });
+        }
+        if *last < self.stands {
+            tracing::warn!(stream_id = %self.window.id(), "the journal has lost a suffix; appending it again");
+        }
+        self.stands_at(*last)
+    }
+
+    /// Shows the suffix when patience is over. True when the bounds of healing are passed.
+    fn mind_bounds(&mut self) -> bool {
+        let Some(since) = self.waiting else {
+            return false;
+        };
+        let waited = Instant::now().duration_since(since);
+        if !self.exposed && waited >= self.bounds.patience {
+            self.expose("the journal does not answer");
+        }
+        if !self.exposed {
+            return false;
+        }
+        let pending = self.window.held().saturating_sub(self.held_before);
+        self.bounds.in_use.fetch_add(pending, Ordering::Relaxed);
+        let total = self
+            .bounds
+            .in_use
+            .fetch_sub(self.counted, Ordering::Relaxed)
+            - self.counted;
+        self.counted = pending;
+        if waited >= self.bounds.longest
+            || pending > self.bounds.per_generation
+            || total > self.bounds.total
+        {
+            self.give_up("the journal was away for longer than its suffix can be kept");
+            return true;
+        }
+        false
+    }
+
+    fn expose(&mut self, why: &'static str) {
+        if !self.exposed {
+            self.exposed = true;
+            self.held_before = self.window.held();
+            self.window.expose(true);
+            self.counters.unsequenced.inc();
+            tracing::warn!(stream_id = %self.window.id(), why, "readers are shown events without ids");
+        }
+    }
+
+    fn give_up(&mut self, why: &'static str) -> Progress {
+        self.expose(why);
+        self.over = true;
+        self.uncount();
+        self.op = Op::Idle;
+        self.window.give_up();
+        tracing::error!(stream_id = %self.window.id(), why, "the log is incomplete");
+        Progress::GivenUp
+    }
+
+    fn lost(&mut self) -> Progress {
+        self.over = true;
+        self.uncount();
+        self.window.close(Closed::Fenced);
+        tracing::warn!(stream_id = %self.window.id(), "the log has another writer");
+        Progress::Lost
+    }
+
+    fn uncount(&mut self) {
+        self.bounds
+            .in_use
+            .fetch_sub(self.counted, Ordering::Relaxed);
+        self.counted = 0;
+    }
+
+    fn count(&self, reason: &'static str) {
+        self.counters
+            .append_failures
+            .get_or_create(&AppendLabels { reason })
+            .inc();
+    }
+}
+
+impl Drop for Committer<'_> {
+    fn drop(&mut self) {
+        self.uncount();
+    }
+}

@@ -1,0 +1,286 @@
+//! What everybody else holds of a running generation.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use streamweld_dialect::{Dialect, RequestShape};
+use streamweld_journal::{StreamId, Window};
+use tokio::sync::{Notify, SetOnce, watch};
+use tokio::time::Instant;
+
+use crate::access::Access;
+use crate::lifecycle::By;
+use crate::orphan::OrphanPolicy;
+use crate::retry::RetryKey;
+
+/// What is known of a candidate when it is dispatched. It does not change.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The id that its generation will have.
+    pub id: StreamId,
+    /// How its events are understood.
+    pub dialect: Dialect,
+    /// Who made it.
+    pub access: Access,
+    /// What happens when nobody reads.
+    pub policy: OrphanPolicy,
+    /// The name of the backend it goes to.
+    pub backend: String,
+    /// The request that made it.
+    pub request_id: String,
+    /// When it was dispatched.
+    pub created: SystemTime,
+    /// Under which key a repeat of its request would be found, where repeats may join.
+    pub retry: Option<RetryKey>,
+}
+
+/// How far a candidate has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// No head yet.
+    Pending,
+    /// It is a generation.
+    Streaming(Durability),
+    /// It never became one: another answer, an error, or a client that left.
+    Dropped,
+    /// It was a generation and is over.
+    Ended,
+}
+
+/// Whether the journal holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Every event is journaled before it is shown.
+    Durable,
+    /// The journal did not open: no stream id, no resume.
+    Degraded,
+}
+
+/// A running generation, or a candidate: shared by its producer, its readers and the calls about it.
+#[derive(Debug)]
+pub struct Handle {
+    spec: Spec,
+    window: Arc<Window>,
+    begun: Instant,
+    readers: AtomicUsize,
+    lost: Mutex<Option<Instant>>,
+    served: AtomicBool,
+    failed: AtomicBool,
+    stop: AtomicU8,
+    shutdown: AtomicBool,
+    request: SetOnce<Request>,
+    head: watch::Sender<Head>,
+    changed: Notify,
+}
+
+/// What the whole request turned out to be.
+#[derive(Clone, Debug)]
+struct Request {
+    shape: RequestShape,
+    body: [u8; 32],
+}
+
+impl Handle {
+    /// A candidate with one reader: the client that waits for its head.
+    #[must_use]
+    pub fn new(spec: Spec, window: Arc<Window>) -> Arc<Self> {
+        Arc::new(Self {
+            spec,
+            window,
+            begun: Instant::now(),
+            readers: AtomicUsize::new(0),
+            lost: Mutex::new(None),
+            served: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            stop: AtomicU8::new(0),
+            shutdown: AtomicBool::new(false),
+            request: SetOnce::new(),
+            head: watch::Sender::new(Head::Pending),
+            changed: Notify::new(),
+        })
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Its entries.
+    #[must_use]
+    pub fn window(&self) -> &Arc<Window> {
+        &self.window
+    }
+
+    /// When it was dispatched.
+    #[must_use]
+    pub fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    /// How many readers are attached now.
+    #[must_use]
+    pub fn readers(&self) -> usize {
+        self.readers.load(Ordering::Acquire)
+    }
+
+    /// The request has been seen whole: what it asks for, and the digest of its body.
+    pub fn request_seen(&self, shape: RequestShape, body: [u8; 32]) {
+        if self.request.set(Request { shape, body }).is_ok() {
+            self.changed.notify_one();
+        }
+    }
+
+    /// The request has been seen whole and asks for a stream in a known dialect.
+    #[must_use]
+    pub fn is_known_to_stream(&self) -> bool {
+        self.spec.dialect != Dialect::Generic
+            && self
+                .request
+                .get()
+                .is_some_and(|request| request.shape.stream)
+    }
+
+    /// The model that the request named.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        self.request
+            .get()
+            .and_then(|request| request.shape.model.as_deref())
+    }
+
+    /// The digest of the request's body, once it has been seen whole.
+    #[must_use]
+    pub fn body_digest(&self) -> Option<[u8; 32]> {
+        self.request.get().map(|request| request.body)
+    }
+
+    /// Waits for that digest. `None` when the candidate was dropped before its request had been seen whole.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn request_digest(&self) -> Option<[u8; 32]> {
+        tokio::select! {
+            biased;
+            request = self.request.wait() => Some(request.body),
+            _ = self.ended() => None,
+        }
+    }
+
+    /// Asks for a stop. The first caller's name stands; the outcome shows in [`Handle::ended`].
+    pub fn stop(&self, by: By) {
+        let name = match by {
+            By::Client => STOP_CLIENT,
+            By::Admin => STOP_ADMIN,
+        };
+        if self
+            .stop
+            .compare_exchange(0, name, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+        {
+            self.changed.notify_one();
+        }
+    }
+
+    /// The process will not wait any longer.
+    pub fn shut_down(&self) {
+        self.shutdown.store(true, Ordering::Release);
+        self.changed.notify_one();
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        *self.head.borrow()
+    }
+
+    /// Waits until it is known whether this becomes a generation.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn decided(&self) -> Head {
+        self.wait_for(|head| head != Head::Pending).await
+    }
+
+    /// Waits until it is over: the terminal is committed, or it was dropped.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn ended(&self) -> Head {
+        self.wait_for(|head| matches!(head, Head::Ended | Head::Dropped))
+            .await
+    }
+
+    async fn wait_for(&self, mut until: impl FnMut(Head) -> bool) -> Head {
+        let mut head = self.head.subscribe();
+        // The sender lives in `self`, so the channel cannot be closed while this waits.
+        head.wait_for(|head| until(*head))
+            .await
+            .map_or(Head::Ended, |head| *head)
+    }
+
+    pub(crate) fn set_head(&self, head: Head) {
+        self.head.send_replace(head);
+    }
+
+    /// Waits until something that the producer has to look at has changed.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    pub(crate) fn stop_asked(&self) -> Option<By> {
+        match self.stop.load(Ordering::Acquire) {
+            STOP_CLIENT => Some(By::Client),
+            STOP_ADMIN => Some(By::Admin),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn shutdown_asked(&self) -> bool {
+        self.shutdown.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn reader_came(&self) {
+        self.readers.fetch_add(1, Ordering::AcqRel);
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn reader_left(&self) {
+        if self.readers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+        self.changed.notify_one();
+    }
+
+    /// A reader has been given an event: a repeat of the request is a new one from now on.
+    pub(crate) fn mark_served(&self) {
+        self.served.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn mark_failed(&self) {
+        self.failed.store(true, Ordering::Release);
+    }
+
+    /// Any reader was ever given an event.
+    pub(crate) fn was_served(&self) -> bool {
+        self.served.load(Ordering::Acquire)
+    }
+
+    /// It ended as `error`.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// When its last reader left, if there is none now.
+    pub(crate) fn lost_at(&self) -> Option<Instant> {
+        if self.readers() > 0 {
+            return None;
+        }
+        *self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const STOP_CLIENT: u8 = 1;
+const STOP_ADMIN: u8 = 2;

@@ -1,0 +1,116 @@
+//! From the bytes of a backend's body to staged entries.
+
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use streamweld_dialect::{Dialect, FailureClass};
+use streamweld_journal::{Kind, Staging, Window};
+use streamweld_sse::{DecodeError, Decoder, Event, Limits, Retry, encode_lines};
+use tokio::time::Instant;
+
+use crate::counters::Counters;
+use crate::lifecycle::{End, Lifecycle, OnEvent};
+
+/// The decoder of one attempt, and what it has learnt beside the events.
+pub(crate) struct Intake {
+    decoder: Decoder,
+    retry: Retry,
+    /// The backend's own ids are kept only where a feed may be taken up again with them.
+    keeps_id: bool,
+    upstream_id: Option<String>,
+    max_event: usize,
+}
+
+impl Intake {
+    pub(crate) fn new(limits: Limits, dialect: Dialect) -> Self {
+        let generic = dialect.keeps_retry();
+        Self {
+            decoder: Decoder::new(limits),
+            retry: if generic { Retry::Keep } else { Retry::Drop },
+            keeps_id: generic,
+            upstream_id: None,
+            max_event: limits.max_event,
+        }
+    }
+
+    /// Stages every event that `batch` completes, under one lock. Gives the end if one of them brought it; what comes
+    /// after it is nobody's.
+    pub(crate) fn take(
+        &mut self,
+        batch: &[Bytes],
+        window: &Window,
+        lifecycle: &mut Lifecycle,
+        counters: &Counters,
+    ) -> Option<End> {
+        let (now, stamp) = (Instant::now().into_std(), SystemTime::now());
+        let mut staging: Option<Staging<'_>> = None;
+        let mut staged = 0;
+        let mut end = None;
+        'batch: for bytes in batch {
+            let mut input = &bytes[..];
+            loop {
+                let event = match self.decoder.decode(&mut input) {
+                    Ok(Some(event)) => event,
+                    Ok(None) => break,
+                    Err(error) => {
+                        let (class, message) = unusable(&error, self.max_event);
+                        end = lifecycle.unusable(class, message);
+                        break 'batch;
+                    }
+                };
+                if self.keeps_id {
+                    if let Some(id) = event.id() {
+                        self.upstream_id = Some(id.to_owned());
+                    }
+                }
+                let mut stage = |lines: &mut dyn FnMut(&mut Vec<u8>)| {
+                    staged += 1;
+                    staging
+                        .get_or_insert_with(|| window.stage(stamp))
+                        .push(Kind::Event, |out| lines(out));
+                };
+                let on = lifecycle.event(&event, now);
+                match &on {
+                    OnEvent::Stage | OnEvent::StageAndEnd(_) => {
+                        stage(&mut |out| encode_lines(&event, self.retry, out))
+                    }
+                    OnEvent::End {
+                        salvage: Some(lines),
+                        ..
+                    } => stage(&mut |out| out.extend_from_slice(lines)),
+                    OnEvent::Skip | OnEvent::End { salvage: None, .. } => {}
+                }
+                if let OnEvent::StageAndEnd(found) | OnEvent::End { end: found, .. } = on {
+                    end = Some(found);
+                    break 'batch;
+                }
+            }
+        }
+        drop(staging);
+        counters.events.inc_by(staged);
+        end
+    }
+
+    /// What is left of a block that never got its blank line: evidence of an end, never an event.
+    pub(crate) fn tail(&self) -> Option<Event<'_>> {
+        self.decoder.tail_event()
+    }
+
+    /// The last event ID that the backend itself sent.
+    pub(crate) fn upstream_id(&self) -> Option<String> {
+        self.upstream_id.clone()
+    }
+}
+
+fn unusable(error: &DecodeError, max_event: usize) -> (FailureClass, String) {
+    match error {
+        DecodeError::TooLarge { .. } => (
+            FailureClass::EventTooLarge,
+            format!("more than {max_event} bytes"),
+        ),
+        DecodeError::InvalidUtf8 => (
+            FailureClass::InvalidUtf8,
+            "the event was not journaled".to_owned(),
+        ),
+    }
+}

@@ -1,0 +1,48 @@
+//! One generation's life, from dispatch to its terminal.
+//!
+//! ```text
+//!  server ──> Candidate ──dispatch──> Producer ──stage──> Window ──> Reader (many)
+//!                 │                      │  ▲
+//!              Registry               Lifecycle (pure)      Committer ──> Journal
+//! ```
+//!
+//! What this crate promises:
+//!
+//! * no reader sees an entry under its sequence before it is committed;
+//! * a reader that leaves is never a stop: what follows is the orphan policy's decision;
+//! * a generation has exactly one terminal, whichever of end, stop, orphan policy, age and shutdown
+//!   comes first;
+//! * the journal never holds back a reader that is attached: when it fails, the suffix is shown
+//!   without ids until it is healed.
+//!
+//! What it does not know: status codes, sockets, Redis, files. Upstream bytes come through
+//! [`ByteSource`], time comes from tokio's clock, and rules live in [`lifecycle`] without either.
+
+pub mod access;
+mod committer;
+mod counters;
+mod handle;
+mod intake;
+pub mod lifecycle;
+mod log;
+mod orphan;
+mod payload;
+mod producer;
+mod reader;
+mod registry;
+mod retry;
+mod source;
+mod transcript;
+
+pub use self::access::{Access, CredentialHeaders};
+pub use self::committer::HealBounds;
+pub use self::counters::Counters;
+pub use self::handle::{Durability, Handle, Head, Spec};
+pub use self::orphan::{OrphanPolicy, ParseOrphanPolicyError};
+pub use self::payload::{OpenPayload, TerminalPayload, UpstreamSaid, timestamp};
+pub use self::producer::{Answer, Limits, Producer, Shared, Told};
+pub use self::reader::{Attached, Presence};
+pub use self::registry::Registry;
+pub use self::retry::{RetryKey, RetryWindow};
+pub use self::source::{ByteSource, Read};
+pub use self::transcript::transcript;

@@ -1,0 +1,321 @@
+//! The rules of a generation's life, without tasks, sockets or clocks.
+//!
+//! The producer tells what happened and when; the machine says what is to be done. It alone decides which
+//! of the possible ends a generation gets, and it decides once: whatever comes later is ignored. That is
+//! what makes a stop that races with the end of an answer harmless.
+
+use std::time::{Duration, Instant};
+
+use streamweld_dialect::{BodyEnd, Dialect, Done, Failure, FailureClass, Judge, Mark, Verdict};
+use streamweld_sse::Event;
+
+use crate::orphan::OrphanPolicy;
+
+/// How a generation ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End {
+    /// The dialect's own success.
+    Done(Done),
+    /// The attempt failed, and no other may take over.
+    Failed(Failure),
+    /// Somebody called stop.
+    Stopped(By),
+    /// No reader was left, and the orphan policy says that this ends it.
+    OrphanCancelled,
+    /// It ran for as long as a generation may.
+    TooLong,
+    /// The process ends before it did.
+    Shutdown,
+    /// The journal lost a part that could not be healed.
+    Incomplete,
+    /// A fault of our own.
+    Internal,
+}
+
+/// Who called stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// A caller with the credential of the generation.
+    Client,
+    /// An operator.
+    Admin,
+}
+
+impl By {
+    /// The word in the terminal's payload.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// Something that happened outside the backend's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// This many readers are attached now.
+    Readers(usize),
+    /// The whole request has been seen, and it asks for a stream.
+    KnownToStream,
+    /// The backend's head is here and begins an event stream. A generation that is not durable has no id,
+    /// so nobody can come back to it.
+    Head {
+        /// The journal has opened.
+        durable: bool,
+    },
+    /// Somebody called stop.
+    Stop(By),
+    /// The grace time of a shutdown is over.
+    Shutdown,
+    /// Time went by: a deadline may have passed.
+    Tick,
+}
+
+/// What to do with one event of the backend.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OnEvent {
+    /// Stage it as it came.
+    Stage,
+    /// It is none of the journal's business.
+    Skip,
+    /// Stage it, then end.
+    StageAndEnd(End),
+    /// Do not stage it; stage `salvage` (lines of an event) if there is any, then end.
+    End {
+        /// What the frame of failure still carried for the reader.
+        salvage: Option<Vec<u8>>,
+        /// The end.
+        end: End,
+    },
+}
+
+/// The times that bound a generation.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Longest life, from dispatch. Raising it lets a backend that never ends hold its memory longer.
+    pub max_duration: Duration,
+    /// How long a settled answer waits for its sentinel before it counts as whole. Five seconds is far
+    /// beyond any gap seen between a finish reason and the sentinel, and short for a client that hangs.
+    pub settle_grace: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            max_duration: Duration::from_secs(3600),
+            settle_grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The life of one generation.
+#[derive(Debug)]
+pub struct Lifecycle {
+    state: State,
+    judge: Judge,
+    policy: OrphanPolicy,
+    times: Times,
+    begun: Instant,
+    readers: usize,
+    /// Since when there has been no reader.
+    orphaned: Option<Instant>,
+}
+
+/// ```text
+///   Dispatching ──Head──> Streaming ──event, body end, tick──> Ended
+///        │                    │                                  ▲
+///        └────────────────────┴── stop, orphan, age, shutdown ───┘
+/// ```
+#[derive(Debug)]
+enum State {
+    /// A request is under way; there is no head yet.
+    Dispatching {
+        /// It is known to ask for a stream, so its client's leaving makes an orphan of it.
+        known: bool,
+    },
+    /// The backend's event stream runs.
+    Streaming {
+        durable: bool,
+        /// When the last event came, once the dialect's success reasons are complete.
+        settled: Option<Instant>,
+    },
+    Ended,
+}
+
+impl Lifecycle {
+    /// A candidate that has just been dispatched, with its first reader waiting.
+    #[must_use]
+    pub fn new(dialect: Dialect, policy: OrphanPolicy, times: Times, now: Instant) -> Self {
+        Self {
+            state: State::Dispatching { known: false },
+            judge: Judge::new(dialect),
+            policy,
+            times,
+            begun: now,
+            readers: 1,
+            orphaned: None,
+        }
+    }
+
+    /// Something happened. An end is given once, by the first call that finds one.
+    pub fn on(&mut self, signal: Signal, now: Instant) -> Option<End> {
+        if self.is_ended() {
+            return None;
+        }
+        match (signal, &mut self.state) {
+            (Signal::Readers(count), _) => {
+                self.readers = count;
+                self.orphaned = if count > 0 {
+                    None
+                } else {
+                    self.orphaned.or(Some(now))
+                };
+            }
+            (Signal::KnownToStream, State::Dispatching { known }) => *known = true,
+            (Signal::Head { durable }, State::Dispatching { .. }) => {
+                self.state = State::Streaming {
+                    durable,
+                    settled: None,
+                };
+            }
+            (Signal::Stop(by), _) => return self.end(End::Stopped(by)),
+            (Signal::Shutdown, _) => return self.end(End::Shutdown),
+            // A head comes once, and what is known of the request matters only before it.
+            (
+                Signal::KnownToStream | Signal::Head { .. },
+                State::Streaming { .. } | State::Ended,
+            )
+            | (Signal::Tick, _) => {}
+        }
+        let due = self.due(now)?;
+        self.end(due)
+    }
+
+    /// Judges one event of the backend.
+    pub fn event(&mut self, event: &Event<'_>, now: Instant) -> OnEvent {
+        let State::Streaming { settled, .. } = &mut self.state else {
+            return OnEvent::Skip;
+        };
+        match self.judge.event(event) {
+            Mark::Event => {
+                if self.judge.is_settled() {
+                    *settled = Some(now);
+                }
+                OnEvent::Stage
+            }
+            Mark::Skip => OnEvent::Skip,
+            Mark::End(done) => {
+                self.state = State::Ended;
+                OnEvent::StageAndEnd(End::Done(done))
+            }
+            Mark::Failed { failure, salvage } => {
+                self.state = State::Ended;
+                OnEvent::End {
+                    salvage,
+                    end: End::Failed(failure),
+                }
+            }
+        }
+    }
+
+    /// The backend's body is over. `tail` is what was left of a block that never got its blank line.
+    pub fn body_ended(&mut self, how: BodyEnd, tail: Option<&Event<'_>>) -> Option<End> {
+        if self.is_ended() {
+            return None;
+        }
+        let end = match self.judge.end(how, tail) {
+            Verdict::Done(done) => End::Done(done),
+            Verdict::Failed(failure) => End::Failed(failure),
+        };
+        self.end(end)
+    }
+
+    /// The body cannot be read on: an event is too large, is not UTF-8, or does not decode.
+    pub fn unusable(&mut self, class: FailureClass, message: String) -> Option<End> {
+        if self.is_ended() {
+            return None;
+        }
+        self.end(End::Failed(Failure {
+            class,
+            frame: None,
+            message: Some(message),
+            code: None,
+        }))
+    }
+
+    /// A fault of our own ends it.
+    pub fn internal(&mut self) -> Option<End> {
+        if self.is_ended() {
+            None
+        } else {
+            self.end(End::Internal)
+        }
+    }
+
+    /// When [`Signal::Tick`] is next due.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let age = self.begun + self.times.max_duration;
+        match &self.state {
+            State::Ended => None,
+            State::Dispatching { .. } => Some(self.orphan_deadline().map_or(age, |at| at.min(age))),
+            State::Streaming { settled, .. } => {
+                let silence = settled.map(|last| last + self.times.settle_grace);
+                [Some(age), self.orphan_deadline(), silence]
+                    .into_iter()
+                    .flatten()
+                    .min()
+            }
+        }
+    }
+
+    /// The end has been decided.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
+    fn end(&mut self, end: End) -> Option<End> {
+        self.state = State::Ended;
+        Some(end)
+    }
+
+    fn due(&mut self, now: Instant) -> Option<End> {
+        // A settled answer is whole: its end is success even where another deadline passed meanwhile.
+        if let State::Streaming {
+            settled: Some(last),
+            ..
+        } = &self.state
+        {
+            if now >= *last + self.times.settle_grace {
+                return match self.judge.end(BodyEnd::Silence, None) {
+                    Verdict::Done(done) => Some(End::Done(done)),
+                    Verdict::Failed(failure) => Some(End::Failed(failure)),
+                };
+            }
+        }
+        if self.orphan_deadline().is_some_and(|at| now >= at) {
+            return Some(End::OrphanCancelled);
+        }
+        (now >= self.begun + self.times.max_duration).then_some(End::TooLong)
+    }
+
+    fn orphan_deadline(&self) -> Option<Instant> {
+        let since = self.orphaned?;
+        match (&self.state, self.policy) {
+            (State::Ended, _) => None,
+            // Nobody knows yet that this would stream: it belongs to its client.
+            (State::Dispatching { known: false }, _) => Some(since),
+            // It has no id, so nobody could ever come back.
+            (State::Streaming { durable: false, .. }, _) => Some(since),
+            (_, OrphanPolicy::Continue) => None,
+            (_, OrphanPolicy::Cancel) => Some(since),
+            (_, OrphanPolicy::CancelAfter(after)) => Some(since + after),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

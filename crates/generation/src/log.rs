@@ -1,0 +1,88 @@
+//! Where a running generation's entries go: into the journal, or nowhere.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use streamweld_journal::Window;
+use tokio::time::Instant;
+
+use crate::committer::{Committer, Progress};
+
+/// A log that is journaled, or one that only its attached readers ever see.
+pub(crate) enum Log<'a> {
+    /// Entries are shown once the journal holds them.
+    Journal(Committer<'a>),
+    /// The journal never opened: entries are shown as they come, and the ring alone bounds them.
+    Nowhere {
+        window: &'a Arc<Window>,
+        ending: bool,
+    },
+    /// The journal has given the suffix up: attached readers see it to its end.
+    GivenUp { ending: bool },
+}
+
+impl<'a> Log<'a> {
+    pub(crate) fn nowhere(window: &'a Arc<Window>) -> Self {
+        Self::Nowhere {
+            window,
+            ending: false,
+        }
+    }
+
+    pub(crate) fn given_up() -> Self {
+        Self::GivenUp { ending: false }
+    }
+
+    /// Moves on as far as it goes without waiting. Pending when nothing is left to tell.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Progress> {
+        match self {
+            Self::Journal(committer) if committer.is_quiet() => Poll::Pending,
+            Self::Journal(committer) => committer.poll(cx),
+            Self::Nowhere { window, ending } => {
+                let received = window.received();
+                if window.committed() < received {
+                    window.commit(received);
+                }
+                if *ending {
+                    Poll::Ready(Progress::Finished)
+                } else {
+                    Poll::Pending
+                }
+            }
+            Self::GivenUp { ending } => {
+                if *ending {
+                    Poll::Ready(Progress::Finished)
+                } else {
+                    Poll::Pending
+                }
+            }
+        }
+    }
+
+    /// Ready once everything that is staged is committed, or never will be.
+    pub(crate) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.poll(cx) {
+            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Pending => match self {
+                Self::Journal(committer) if !committer.is_quiet() => Poll::Pending,
+                Self::Journal(_) | Self::Nowhere { .. } | Self::GivenUp { .. } => Poll::Ready(()),
+            },
+        }
+    }
+
+    /// The terminal is staged; nothing comes after it.
+    pub(crate) fn ending(&mut self) {
+        match self {
+            Self::Journal(committer) => committer.ending(),
+            Self::Nowhere { ending, .. } | Self::GivenUp { ending } => *ending = true,
+        }
+    }
+
+    /// When to poll again even if nothing wakes the task.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Journal(committer) => committer.deadline(),
+            Self::Nowhere { .. } | Self::GivenUp { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! What the control entries say, as JSON on one line (protocol.md 7.3).
+//!
+//! The journal keeps these as opaque bytes. Here is the one place that writes and reads them.
+
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use streamweld_dialect::Failure;
+use streamweld_journal::{Kind, Seq, StreamId};
+
+use crate::lifecycle::End;
+
+/// The payload of the entry `open`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenPayload {
+    /// The generation.
+    pub stream_id: String,
+    /// Always 1.
+    pub seq: u64,
+    /// When it was journaled.
+    pub time: String,
+    /// How its events are understood.
+    pub dialect: String,
+    /// The model that the request named.
+    pub model: Option<String>,
+    /// The name of the backend.
+    pub backend: String,
+    /// The request that made it.
+    pub request_id: String,
+    /// What happens when nobody reads.
+    pub orphan_policy: String,
+}
+
+/// The payload of a terminal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalPayload {
+    /// The generation.
+    pub stream_id: String,
+    /// The sequence of the terminal.
+    pub seq: u64,
+    /// When it was journaled.
+    pub time: String,
+    /// How many requests were made to backends.
+    pub attempts: u32,
+    /// `done`: what showed the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<String>,
+    /// `done`: the finish reasons, in order of choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasons: Option<Vec<String>>,
+    /// `error`: the stable code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// `error`: one sentence for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// `error`: what the backend itself said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<UpstreamSaid>,
+    /// `stopped`: who called stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The last event ID of the backend itself, where it sends any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_last_event_id: Option<String>,
+}
+
+/// What a backend said of its failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamSaid {
+    /// The frame of failure, at most 8 KiB of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<String>,
+    /// The message in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The code or type in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+impl End {
+    /// The kind of the terminal entry.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Done(_) => Kind::Done,
+            Self::Stopped(_) => Kind::Stopped,
+            Self::Failed(_)
+            | Self::OrphanCancelled
+            | Self::TooLong
+            | Self::Shutdown
+            | Self::Incomplete
+            | Self::Internal => Kind::Error,
+        }
+    }
+
+    /// The stable code of an `error`; none for the other kinds.
+    #[must_use]
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Done(_) | Self::Stopped(_) => None,
+            Self::Failed(failure) => Some(failure.class.as_str()),
+            Self::OrphanCancelled => Some("orphan_cancelled"),
+            Self::TooLong => Some("max_duration"),
+            Self::Shutdown => Some("shutdown"),
+            Self::Incomplete => Some("journal_incomplete"),
+            Self::Internal => Some("internal_error"),
+        }
+    }
+
+    /// What people are told of an `error`. Never holds anything of a prompt or an address.
+    #[must_use]
+    pub fn message(&self) -> Option<String> {
+        match self {
+            Self::Done(_) | Self::Stopped(_) => None,
+            Self::Failed(failure) => Some(failure_message(failure)),
+            Self::OrphanCancelled => {
+                Some("cancelled: no reader was left and the orphan policy ended it".to_owned())
+            }
+            Self::TooLong => Some("ended: it ran for longer than a generation may".to_owned()),
+            Self::Shutdown => {
+                Some("ended: the proxy shut down before the answer was complete".to_owned())
+            }
+            Self::Incomplete => Some("the journal lost a part of this answer".to_owned()),
+            Self::Internal => Some("ended by a fault of the proxy".to_owned()),
+        }
+    }
+
+    /// The payload of the terminal entry.
+    #[must_use]
+    pub fn payload(&self, stream: StreamId, seq: Seq, time: SystemTime) -> TerminalPayload {
+        let mut payload = TerminalPayload {
+            stream_id: stream.to_string(),
+            seq: seq.get(),
+            time: timestamp(time),
+            attempts: 1,
+            code: self.code().map(str::to_owned),
+            message: self.message(),
+            ..TerminalPayload::default()
+        };
+        match self {
+            Self::Done(done) => {
+                payload.end = Some(done.end.as_str().to_owned());
+                payload.reasons = Some(done.reasons.clone());
+            }
+            Self::Failed(Failure {
+                frame,
+                message,
+                code,
+                ..
+            }) => {
+                if frame.is_some() || code.is_some() {
+                    payload.upstream = Some(UpstreamSaid {
+                        frame: frame.clone(),
+                        message: message.clone(),
+                        code: code.clone(),
+                    });
+                }
+            }
+            Self::Stopped(by) => payload.by = Some(by.as_str().to_owned()),
+            Self::OrphanCancelled
+            | Self::TooLong
+            | Self::Shutdown
+            | Self::Incomplete
+            | Self::Internal => {}
+        }
+        payload
+    }
+}
+
+fn failure_message(failure: &Failure) -> String {
+    use streamweld_dialect::FailureClass as Class;
+    let what = match failure.class {
+        Class::Aborted => "the backend aborted the answer",
+        Class::UpstreamError => "the backend reported an error in mid-answer",
+        Class::Truncated => "the backend's answer broke off before it was complete",
+        Class::Stalled => "the backend fell silent in mid-answer",
+        Class::InvalidUtf8 => "the backend sent an event that is not valid UTF-8",
+        Class::EventTooLarge => "the backend sent an event over the size limit",
+        Class::EncodingError => "the backend's content coding could not be decoded",
+    };
+    match &failure.message {
+        Some(said) => format!("{what}: {said}"),
+        None => what.to_owned(),
+    }
+}
+
+/// The lines of a control entry: its name and its payload as one line of JSON.
+pub(crate) fn control_lines(kind: Kind, payload: &impl Serialize) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(256);
+    lines.extend_from_slice(b"event: streamweld.");
+    lines.extend_from_slice(kind.as_str().as_bytes());
+    lines.extend_from_slice(b"\ndata: ");
+    serde_json::to_writer(&mut lines, payload)
+        .expect("plain structs of strings and numbers serialise");
+    lines.push(b'\n');
+    lines
+}
+
+/// A moment in the one form that all times have: UTC, milliseconds, `Z`.
+#[must_use]
+pub fn timestamp(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use streamweld_dialect::{Done, End as DoneBy, FailureClass};
+
+    use super::*;
+    use crate::lifecycle::By;
+
+    fn payload(end: &End) -> serde_json::Value {
+        let id = StreamId::generate(UNIX_EPOCH);
+        let mut value = serde_json::to_value(end.payload(
+            id,
+            Seq::new(7),
+            UNIX_EPOCH + Duration::from_millis(1_500),
+        ))
+        .expect("serialises");
+        assert_eq!(value["stream_id"], id.to_string());
+        value
+            .as_object_mut()
+            .expect("an object")
+            .remove("stream_id");
+        value
+    }
+
+    #[test]
+    fn done_tells_its_end_and_reasons() {
+        let end = End::Done(Done {
+            end: DoneBy::Sentinel,
+            reasons: vec!["stop".to_owned()],
+        });
+        assert_eq!(
+            payload(&end),
+            serde_json::json!({"seq":7,"time":"1970-01-01T00:00:01.500Z","attempts":1,"end":"sentinel","reasons":["stop"]})
+        );
+    }
+
+    #[test]
+    fn a_failure_tells_its_class_and_what_the_backend_said() {
+        let end = End::Failed(Failure {
+            class: FailureClass::UpstreamError,
+            frame: Some("{\"error\":{}}".to_owned()),
+            message: Some("overloaded".to_owned()),
+            code: Some("503".to_owned()),
+        });
+        let value = payload(&end);
+        assert_eq!(value["code"], "upstream_error");
+        assert_eq!(value["upstream"]["code"], "503");
+        assert!(
+            value["message"]
+                .as_str()
+                .expect("text")
+                .ends_with("overloaded")
+        );
+    }
+
+    #[test]
+    fn stopped_tells_by_whom() {
+        assert_eq!(payload(&End::Stopped(By::Admin))["by"], "admin");
+    }
+
+    #[test]
+    fn a_control_entry_is_one_line_of_json() {
+        let end = End::Failed(Failure {
+            class: FailureClass::UpstreamError,
+            frame: Some("a\nb\r".to_owned()),
+            message: None,
+            code: None,
+        });
+        let lines = control_lines(
+            Kind::Error,
+            &end.payload(StreamId::generate(UNIX_EPOCH), Seq::new(2), UNIX_EPOCH),
+        );
+        let text = String::from_utf8(lines).expect("utf-8");
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(
+            text.starts_with("event: streamweld.error\ndata: {"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,542 @@
+//! The one task that owns a generation: it asks the backend, stages what comes, has it committed, and ends it.
+//!
+//! ```text
+//! dispatch ──head──> open the log (at most 250 ms) ──> pump ──> terminal ──> drain
+//!    │ other answer, cancel                               │
+//!    └──> dropped without a trace                         └── stop, orphan policy, age, shutdown
+//! ```
+//!
+//! It reads its backend as fast as it can, whoever reads. Everything that is ready in one go is staged under one
+//! lock and becomes one append. It holds no rule of its own: what an event means and which end comes first is the
+//! lifecycle's business, what the journal holds the committer's.
+//!
+//! The server spawns it on a tracker that shutdown waits for. It ends by itself, within the grace time once
+//! [`Handle::shut_down`] was called; if it panics, its window is closed so that readers are told.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use streamweld_dialect::{BodyEnd, End as DoneBy, Ending, error_ending, stopped_ending};
+use streamweld_journal::{Closed, Journal, Kind, Open, Outcome, Refusal, Seq, TerminalParts};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::committer::{Committer, HealBounds, Progress};
+use crate::counters::{Counters, EndLabels, StartLabels};
+use crate::handle::{Durability, Handle, Head};
+use crate::intake::Intake;
+use crate::lifecycle::{End, Lifecycle, Signal, Times};
+use crate::log::Log;
+use crate::payload::{OpenPayload, TerminalPayload, control_lines, timestamp};
+use crate::registry::Registry;
+use crate::retry::RetryWindow;
+use crate::source::{ByteSource, Read};
+use crate::transcript::transcript;
+
+/// What bounds a producer.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// The largest event.
+    pub event: streamweld_sse::Limits,
+    /// The times of a life.
+    pub times: Times,
+    /// How a journal that fails is healed.
+    pub heal: HealBounds,
+}
+
+/// How long the head waits for the journal.
+const OPEN_WAIT: Duration = Duration::from_millis(250);
+/// How long a body is read on after its answer was whole, so that its connection can be used again and the backend
+/// does not count the answer as aborted.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How long the readers of a log that was given up may take to read its true end.
+const LINGER: Duration = Duration::from_secs(30);
+/// How much is gathered into one batch before it is staged.
+const BATCH: usize = 64 << 10;
+
+/// What the backend answered.
+#[derive(Debug)]
+pub enum Answer<S, H, O> {
+    /// An event stream: this becomes a generation.
+    Stream {
+        /// Its body.
+        source: S,
+        /// Whatever the server wants to know of its head.
+        head: H,
+    },
+    /// Anything else: the candidate is dropped.
+    Other(O),
+}
+
+/// What the client's side is told, once.
+#[derive(Debug)]
+pub enum Told<H, O> {
+    /// A generation has begun.
+    Streaming(H, Durability),
+    /// The backend's other answer, to be passed through.
+    Other(O),
+    /// There was no head before the candidate was ended.
+    Cancelled(End),
+}
+
+/// Everything a producer shares with the rest of the process.
+#[derive(Clone)]
+pub struct Shared {
+    /// Where entries are kept.
+    pub journal: Arc<dyn Journal>,
+    /// What runs now.
+    pub registry: Arc<Registry>,
+    /// What a repeat may join.
+    pub retries: Arc<RetryWindow>,
+    /// The bounds.
+    pub limits: Arc<Limits>,
+    /// The counters.
+    pub counters: Counters,
+}
+
+/// The owner of one candidate, and of the generation that it may become.
+pub struct Producer {
+    shared: Shared,
+    handle: Arc<Handle>,
+    lifecycle: Lifecycle,
+    intake: Intake,
+    over: bool,
+}
+
+impl Producer {
+    /// Takes a candidate, which can be found from now on. Whoever waits for its head already counts as its reader.
+    #[must_use]
+    pub fn new(shared: Shared, handle: Arc<Handle>) -> Self {
+        let spec = handle.spec();
+        let lifecycle = Lifecycle::new(
+            spec.dialect,
+            spec.policy,
+            shared.limits.times,
+            Instant::now().into_std(),
+        );
+        shared.registry.insert(Arc::clone(&handle));
+        shared.retries.note(&handle);
+        let intake = Intake::new(shared.limits.event, spec.dialect);
+        Self {
+            shared,
+            handle,
+            lifecycle,
+            intake,
+            over: false,
+        }
+    }
+
+    /// Gives the candidate up before anything was sent.
+    pub fn dismiss(mut self) {
+        self.leave(Head::Dropped);
+    }
+
+    /// Runs to the end. `call` sends the request and gives the backend's answer; dropping it closes the connection.
+    pub async fn run<S, H, O>(
+        mut self,
+        call: impl Future<Output = Answer<S, H, O>>,
+        tell: impl FnOnce(Told<H, O>),
+    ) where
+        S: ByteSource,
+    {
+        let shared = self.shared.clone();
+        let window = Arc::clone(self.handle.window());
+        let owner = Open {
+            access: self.handle.spec().access.digest(),
+            charge: 0,
+        };
+        let mut committer = Committer::new(
+            &*shared.journal,
+            &window,
+            &shared.limits.heal,
+            &shared.counters,
+        );
+        let mut opened = None;
+        let mut opening = false;
+
+        let answer = {
+            let mut call = pin!(call);
+            loop {
+                // Opening overlaps with the wait for the head, as soon as it is known that there will be one to open for.
+                if !opening && self.handle.is_known_to_stream() {
+                    opening = true;
+                    self.stage_open();
+                    committer.open(&owner);
+                }
+                if let Some(end) = self.signals() {
+                    break Err(end);
+                }
+                let deadline = self.lifecycle.deadline().map(Instant::from_std);
+                tokio::select! {
+                    biased;
+                    answer = &mut call => break Ok(answer),
+                    progress = poll_fn(|cx| committer.poll(cx)), if opening && opened.is_none() => opened = Some(progress),
+                    () = self.handle.changed() => {}
+                    () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {}
+                }
+            }
+        };
+        let (source, head) = match answer {
+            Ok(Answer::Stream { source, head }) => (source, head),
+            Ok(Answer::Other(other)) => {
+                self.drop_candidate(opening).await;
+                return tell(Told::Other(other));
+            }
+            Err(end) => {
+                self.drop_candidate(opening).await;
+                return tell(Told::Cancelled(end));
+            }
+        };
+
+        if !opening {
+            self.stage_open();
+            committer.open(&owner);
+        }
+        if opened.is_none() {
+            opened = timeout(OPEN_WAIT, poll_fn(|cx| committer.poll(cx)))
+                .await
+                .ok();
+        }
+        let durability = if opened == Some(Progress::Opened) {
+            Durability::Durable
+        } else {
+            Durability::Degraded
+        };
+        let mut log = match durability {
+            Durability::Durable => Log::Journal(committer),
+            Durability::Degraded => {
+                drop(committer);
+                // A late open must not leave a log that nobody owns.
+                shared.journal.remove(window.id()).await;
+                window.commit(window.received());
+                Log::nowhere(&window)
+            }
+        };
+        self.begin(durability);
+        tell(Told::Streaming(head, durability));
+
+        let mut source = source;
+        let end = self.pump(&mut source, &mut log, durability).await;
+        let whole = matches!(&end, Some(End::Done(done)) if matches!(done.end, DoneBy::Sentinel));
+        let source = whole.then_some(source);
+        if let Some(end) = end {
+            self.finish(end, &mut log).await;
+        }
+        drop(log);
+        self.leave(Head::Ended);
+        if let Some(source) = source {
+            drain(source).await;
+        }
+    }
+
+    /// Reads until something ends the generation. `None`: the log is somebody else's, or an earlier call ended it.
+    async fn pump<S: ByteSource>(
+        &mut self,
+        source: &mut S,
+        log: &mut Log<'_>,
+        durability: Durability,
+    ) -> Option<End> {
+        let now = Instant::now().into_std();
+        if let Some(end) = self.lifecycle.on(
+            Signal::Head {
+                durable: durability == Durability::Durable,
+            },
+            now,
+        ) {
+            return Some(end);
+        }
+        let handle = Arc::clone(&self.handle);
+        let mut batch = Vec::new();
+        let mut armed = self.deadline(log);
+        let mut sleep = pin!(sleep_until(armed));
+        loop {
+            if let Some(end) = self.signals() {
+                return Some(end);
+            }
+            let wanted = self.deadline(log);
+            if wanted < armed {
+                armed = wanted;
+                sleep.as_mut().reset(armed);
+            }
+            tokio::select! {
+                biased;
+                progress = poll_fn(|cx| log.poll(cx)) => match progress {
+                    Progress::Lost => {
+                        self.lifecycle.internal();
+                        return None;
+                    }
+                    Progress::GivenUp => *log = Log::given_up(),
+                    Progress::Opened | Progress::Refused | Progress::Finished => {}
+                },
+                () = handle.changed() => {}
+                last = poll_fn(|cx| gather(source, &mut batch, cx)) => {
+                    let end = self.intake.take(&batch, handle.window(), &mut self.lifecycle, &self.shared.counters);
+                    batch.clear();
+                    if let Some(end) = end.or_else(|| self.body_ended(last?)) {
+                        return Some(end);
+                    }
+                }
+                () = &mut sleep => {
+                    armed = self.deadline(log);
+                    sleep.as_mut().reset(armed);
+                }
+            }
+        }
+    }
+
+    /// Commits the terminal.
+    async fn finish(&mut self, end: End, log: &mut Log<'_>) {
+        let handle = Arc::clone(&self.handle);
+        let (window, dialect) = (handle.window(), handle.spec().dialect);
+        // What was staged before the end comes first, so that the transcript of a stop is what readers have seen.
+        if end.kind() == Kind::Stopped {
+            let _ = timeout(
+                self.shared.limits.heal.patience,
+                poll_fn(|cx| log.poll_settled(cx)),
+            )
+            .await;
+        }
+        let now = SystemTime::now();
+        let mut payload = end.payload(window.id(), window.received().next(), now);
+        payload.upstream_last_event_id = self.intake.upstream_id();
+        let stopped =
+            (end.kind() == Kind::Stopped).then(|| stopped_ending(&transcript(window, dialect)));
+        self.stage_end(&end, &payload, now, stopped);
+        if end.kind() == Kind::Error {
+            self.handle.mark_failed();
+        }
+        self.count_end(&end);
+        log.ending();
+        loop {
+            // A journal that is away is waited for within the bounds of healing; readers see the end meanwhile.
+            let deadline = log.deadline();
+            tokio::select! {
+                biased;
+                progress = poll_fn(|cx| log.poll(cx)) => match progress {
+                    Progress::Finished | Progress::Lost | Progress::GivenUp => break,
+                    Progress::Opened | Progress::Refused => {}
+                },
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {}
+            }
+        }
+        if matches!(log, Log::GivenUp { .. }) {
+            self.close_incomplete().await;
+        }
+        tracing::info!(
+            stream_id = %window.id(),
+            request_id = %handle.spec().request_id,
+            outcome = end.kind().as_str(),
+            code = end.code(),
+            backend = %handle.spec().backend,
+            attempts = 1,
+            entries = window.received().get(),
+            "generation ended"
+        );
+    }
+
+    /// The log could not be healed. Those who are attached have been shown the true end; for everybody later the log
+    /// ends with an error, as soon as the journal takes one, so that nobody is shown a part as the whole.
+    async fn close_incomplete(&mut self) {
+        let handle = Arc::clone(&self.handle);
+        let window = handle.window();
+        let left = async {
+            while handle.readers() > 0 && !handle.shutdown_asked() {
+                handle.changed().await;
+            }
+        };
+        // A reader that has taken nothing for this long will not.
+        let _ = timeout(LINGER, left).await;
+        window.abandon();
+        let now = SystemTime::now();
+        let payload = End::Incomplete.payload(window.id(), window.received().next(), now);
+        self.stage_end(&End::Incomplete, &payload, now, None);
+        let until = Instant::now() + self.shared.limits.heal.longest;
+        while Instant::now() < until && !handle.shutdown_asked() {
+            match self
+                .shared
+                .journal
+                .finish(window, window.committed(), SystemTime::now())
+                .await
+            {
+                Outcome::Yes => return window.commit(window.received()),
+                Outcome::No(Refusal::Full) | Outcome::Unknown => sleep(LINGER / 100).await,
+                Outcome::No(_) => break,
+            }
+        }
+        // There is no log to end: what is left of it must not be found as if it went on.
+        self.shared.journal.remove(window.id()).await;
+        window.close(Closed::Incomplete);
+    }
+
+    fn stage_end(
+        &self,
+        end: &End,
+        payload: &TerminalPayload,
+        now: SystemTime,
+        ending: Option<Ending>,
+    ) {
+        let ending = ending.or_else(|| {
+            let code = end.code()?;
+            Some(error_ending(
+                self.handle.spec().dialect,
+                code,
+                &end.message().unwrap_or_default(),
+            ))
+        });
+        let (ending, id_at) =
+            ending.map_or((Vec::new(), None), |ending| (ending.bytes, ending.id_at));
+        self.handle.window().stage_terminal(
+            now,
+            TerminalParts {
+                kind: end.kind(),
+                code: end.code().map(str::to_owned),
+                lines: control_lines(end.kind(), payload),
+                ending,
+                id_at,
+            },
+        );
+    }
+
+    fn stage_open(&self) {
+        let (spec, window) = (self.handle.spec(), self.handle.window());
+        let now = SystemTime::now();
+        let payload = OpenPayload {
+            stream_id: spec.id.to_string(),
+            seq: Seq::FIRST.get(),
+            time: timestamp(now),
+            dialect: spec.dialect.as_str().to_owned(),
+            model: self.handle.model().map(str::to_owned),
+            backend: spec.backend.clone(),
+            request_id: spec.request_id.clone(),
+            orphan_policy: spec.policy.to_string(),
+        };
+        let lines = control_lines(Kind::Open, &payload);
+        let json =
+            serde_json::to_vec(&payload).expect("plain structs of strings and numbers serialise");
+        window.set_label(Bytes::from(json));
+        window
+            .stage(now)
+            .push(Kind::Open, |out| out.extend_from_slice(&lines));
+    }
+
+    fn begin(&self, durability: Durability) {
+        let labels = StartLabels {
+            dialect: self.handle.spec().dialect.as_str(),
+            durability: match durability {
+                Durability::Durable => "durable",
+                Durability::Degraded => "degraded",
+            },
+        };
+        self.shared.counters.started.get_or_create(&labels).inc();
+        self.handle.set_head(Head::Streaming(durability));
+    }
+
+    fn count_end(&self, end: &End) {
+        let labels = EndLabels {
+            outcome: end.kind().as_str(),
+            code: end.code().unwrap_or_default(),
+        };
+        self.shared.counters.ended.get_or_create(&labels).inc();
+    }
+
+    async fn drop_candidate(&mut self, opening: bool) {
+        if opening {
+            self.shared.journal.remove(self.handle.spec().id).await;
+        }
+        self.leave(Head::Dropped);
+    }
+
+    fn leave(&mut self, head: Head) {
+        self.over = true;
+        self.handle.set_head(head);
+        self.shared.registry.remove(self.handle.spec().id);
+        if head == Head::Dropped || self.handle.was_served() {
+            self.shared.retries.forget(&self.handle);
+        }
+    }
+
+    /// Everything that others have asked for since the last look, and the deadlines that have passed.
+    fn signals(&mut self) -> Option<End> {
+        let now = Instant::now().into_std();
+        let asked = [
+            self.handle.stop_asked().map(Signal::Stop),
+            self.handle.shutdown_asked().then_some(Signal::Shutdown),
+            self.handle
+                .is_known_to_stream()
+                .then_some(Signal::KnownToStream),
+            Some(Signal::Readers(self.handle.readers())),
+        ];
+        asked
+            .into_iter()
+            .flatten()
+            .find_map(|signal| self.lifecycle.on(signal, now))
+    }
+
+    fn body_ended(&mut self, last: Read) -> Option<End> {
+        let tail = self.intake.tail();
+        match last {
+            Read::Data(_) => None,
+            Read::End => self.lifecycle.body_ended(BodyEnd::Clean, tail.as_ref()),
+            Read::Cut(why) => {
+                tracing::debug!(stream_id = %self.handle.spec().id, why, "the backend's body broke off");
+                self.lifecycle.body_ended(BodyEnd::Cut, tail.as_ref())
+            }
+            Read::Unusable(class, message) => self.lifecycle.unusable(class, message),
+        }
+    }
+
+    fn deadline(&self, log: &Log<'_>) -> Instant {
+        let life = self.lifecycle.deadline().map(Instant::from_std);
+        // A life without a deadline is over, and then nobody asks.
+        [life, log.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or_else(|| Instant::now() + Duration::from_secs(3600))
+    }
+}
+
+impl Drop for Producer {
+    /// Only a panic gets here with the generation not over: readers are told, and nothing finds it any more.
+    fn drop(&mut self) {
+        if !self.over {
+            self.handle.window().close(Closed::Failed);
+            self.leave(Head::Ended);
+            let (journal, id) = (Arc::clone(&self.shared.journal), self.handle.spec().id);
+            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                // Short, and bounded by the journal's own deadline; nobody is left to wait for it.
+                runtime.spawn(async move { journal.remove(id).await });
+            }
+        }
+    }
+}
+
+/// Takes all that is ready, so that it becomes one batch. Ready with `None` when only data came.
+fn gather<S: ByteSource>(
+    source: &mut S,
+    batch: &mut Vec<Bytes>,
+    cx: &mut std::task::Context<'_>,
+) -> Poll<Option<Read>> {
+    let mut bytes = 0;
+    while bytes < BATCH {
+        match source.poll_read(cx) {
+            Poll::Ready(Read::Data(data)) => {
+                bytes += data.len();
+                batch.push(data);
+            }
+            Poll::Ready(last) => return Poll::Ready(Some(last)),
+            Poll::Pending if batch.is_empty() => return Poll::Pending,
+            Poll::Pending => break,
+        }
+    }
+    Poll::Ready(None)
+}
+
+async fn drain<S: ByteSource>(mut source: S) {
+    let rest = async { while let Read::Data(_) = poll_fn(|cx| source.poll_read(cx)).await {} };
+    // A backend that goes on for longer has its connection closed.
+    let _ = timeout(DRAIN, rest).await;
+}

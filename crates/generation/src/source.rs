@@ -1,0 +1,29 @@
+//! Where a producer's bytes come from: the seam between an attempt and what drives its socket.
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use streamweld_dialect::FailureClass;
+
+/// The body of one attempt.
+///
+/// Dropping a source closes the backend's connection unless its body has ended; that is how an attempt
+/// is cancelled.
+pub trait ByteSource: Send {
+    /// The next piece of the body. A caller may poll on until `Pending` to gather all that is ready.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Read>;
+}
+
+/// One read of a [`ByteSource`].
+#[derive(Debug)]
+pub enum Read {
+    /// Bytes of the body, decoded from any content coding.
+    Data(Bytes),
+    /// The framing's own end: the last chunk, the last byte of the length, or the close that delimits
+    /// the body.
+    End,
+    /// The body broke off: reset, missing last chunk, bad framing. The text is for the log.
+    Cut(String),
+    /// What came cannot be used, such as a content coding that does not decode.
+    Unusable(FailureClass, String),
+}

@@ -1,0 +1,56 @@
+//! Changing the writer.
+
+use super::fixture::{Writer, epoch, fenced, fresh_id, unexpected};
+use crate::contract::{Journal, Outcome, Refusal};
+
+/// The new writer goes on where the old one stood, under its own epoch.
+pub async fn adopt_hands_the_log_to_a_higher_epoch(journal: &dyn Journal) {
+    let writer = Writer::with_entries(journal, 2).await;
+    assert_eq!(writer.adopt(2, 2).await, Outcome::Yes);
+    writer.stands_under(2, 2, false).await;
+    writer.window.begin_epoch(epoch(2));
+    writer.stage("under the new epoch");
+    assert_eq!(writer.append(2, 3).await, Outcome::Yes);
+    writer.stands_under(2, 3, false).await;
+    writer.window.commit(writer.window.received());
+    assert_eq!(writer.adopt(3, 9).await, Outcome::Yes);
+    writer.window.begin_epoch(epoch(9));
+    writer.stage_terminal();
+    assert_eq!(writer.finish(3).await, Outcome::Yes);
+    writer.stands_under(9, 4, true).await;
+}
+
+/// Who adopts has seen everything.
+pub async fn adopt_needs_the_last_entry(journal: &dyn Journal) {
+    let writer = Writer::with_entries(journal, 3).await;
+    assert_eq!(writer.adopt(2, 2).await, unexpected(3));
+    assert_eq!(writer.adopt(4, 2).await, unexpected(3));
+    writer.stands(3, false).await;
+}
+
+/// Of two that adopt at once, one wins.
+pub async fn adopt_needs_a_higher_epoch(journal: &dyn Journal) {
+    let writer = Writer::with_entries(journal, 2).await;
+    assert_eq!(writer.adopt(2, 1).await, fenced(1));
+    assert_eq!(writer.adopt(2, 3).await, Outcome::Yes);
+    assert_eq!(writer.adopt(2, 3).await, fenced(3));
+    assert_eq!(writer.adopt(2, 2).await, fenced(3));
+    writer.stands_under(3, 2, false).await;
+}
+
+/// A vanished log cannot be adopted.
+pub async fn adopt_of_no_log_is_told_so(journal: &dyn Journal) {
+    let writer = Writer::unopened(journal, fresh_id());
+    assert_eq!(writer.adopt(1, 2).await, Outcome::No(Refusal::Vanished));
+}
+
+/// An owner that was replaced changes nothing any more.
+pub async fn an_older_epoch_is_fenced(journal: &dyn Journal) {
+    let writer = Writer::with_entries(journal, 2).await;
+    assert_eq!(writer.adopt(2, 2).await, Outcome::Yes);
+    writer.stage("of the old owner");
+    assert_eq!(writer.append(2, 3).await, fenced(2));
+    writer.stage_terminal();
+    assert_eq!(writer.finish(2).await, fenced(2));
+    writer.stands_under(2, 2, false).await;
+}

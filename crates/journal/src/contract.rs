@@ -1,0 +1,268 @@
+//! The contract that every backend keeps.
+//!
+//! The writer's copy of a generation is its [`Window`]. A backend is told of ranges of it and
+//! answers whether they stand; only after a [`Outcome::Yes`] does the owner call
+//! [`Window::commit`], which is what readers see. A backend never commits by itself, so an answer
+//! that was lost on the way leaves readers where they were.
+//!
+//! What holds for every backend:
+//! - A log begins with `open` at sequence 1 and grows by exactly one.
+//! - An append names its predecessor. If another one stands, nothing is changed and the answer says
+//!   what does stand.
+//! - After a terminal nothing is appended, ever, by anybody.
+//! - A writer under an older epoch than the log's changes nothing.
+//! - [`Outcome::Unknown`] means exactly that: the owner reads [`Journal::tail`] before it goes on.
+//!
+//! # Cancel safety
+//! A future that is dropped before it is ready leaves an unknown outcome.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::id::StreamId;
+use crate::types::{Epoch, Seq};
+use crate::window::{Digest, Window};
+
+/// A boxed future: a call is made per batch, so the box is noise beside what it waits for.
+pub type Fut<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A place where generations are kept. See the module for what every implementation promises.
+pub trait Journal: Send + Sync + 'static {
+    /// A word for logs and metrics.
+    fn name(&self) -> &'static str;
+
+    /// Creates the log of `window.id()` from its entry 1, of kind `open`, which is already staged.
+    /// Entries staged behind it are left for [`append`](Self::append).
+    fn open<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        owner: &'a Open,
+        now: SystemTime,
+    ) -> Fut<'a, Outcome<OpenRefusal>>;
+
+    /// Appends what is staged after `expected` up to and with `through`.
+    ///
+    /// One call in flight per generation is the caller's duty.
+    ///
+    /// # Panics
+    /// When the range is empty, is not staged, or holds a terminal.
+    fn append<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        expected: Seq,
+        through: Seq,
+        now: SystemTime,
+    ) -> Fut<'a, Outcome<Refusal>>;
+
+    /// Appends everything staged after `expected`, the last of which is the terminal.
+    ///
+    /// # Panics
+    /// When no terminal is staged, or it is not behind `expected`.
+    fn finish<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        expected: Seq,
+        now: SystemTime,
+    ) -> Fut<'a, Outcome<Refusal>>;
+
+    /// What really stands; asked after an unknown outcome.
+    fn tail(&self, id: StreamId) -> Fut<'_, Result<Tail, Unreachable>>;
+
+    /// Looks a generation up for a reader.
+    fn find(&self, id: StreamId, now: SystemTime) -> Fut<'_, Result<Found, Unreachable>>;
+
+    /// The finished logs that can still be found, for those who operate them. Looking is not reading.
+    fn finished(&self, now: SystemTime) -> Fut<'_, Result<Vec<Arc<Window>>, Unreachable>>;
+
+    /// Changes the writer: only from exactly `expected_last`, and to a higher epoch. Older epochs
+    /// are fenced from then on.
+    fn adopt(
+        &self,
+        id: StreamId,
+        expected_last: Seq,
+        epoch: Epoch,
+        now: SystemTime,
+    ) -> Fut<'_, Outcome<Refusal>>;
+
+    /// Claims an idempotency key for a generation that is about to be opened.
+    ///
+    /// The claim of an id that is never opened lapses after [`CLAIM_TIME`]; of one that is opened,
+    /// it lives as long as the log. Claiming again with the same id is `Won` again.
+    fn claim(&self, key: Key, id: StreamId, now: SystemTime)
+    -> Fut<'_, Result<Claim, Unreachable>>;
+
+    /// Adds the digest of the request body, which is known later than the claim. Answers whether
+    /// `id` (still) holds the key.
+    fn claim_body(
+        &self,
+        key: Key,
+        id: StreamId,
+        body: BodyDigest,
+        now: SystemTime,
+    ) -> Fut<'_, Result<bool, Unreachable>>;
+
+    /// Frees a key, if `id` still holds it.
+    fn release(&self, key: Key, id: StreamId) -> Fut<'_, Result<(), Unreachable>>;
+
+    /// Removes a log whose generation never was or never ended: no trace is left, nor a tombstone,
+    /// nor its claim.
+    fn remove(&self, id: StreamId) -> Fut<'_, ()>;
+
+    /// Lets go of what has expired, in backends that have to do it themselves.
+    fn sweep(&self, now: SystemTime);
+
+    /// What is held right now.
+    fn usage(&self) -> Usage;
+}
+
+/// A digest over an idempotency key and the caller's credential.
+pub type Key = [u8; 32];
+/// A digest over the credential that a later caller must match.
+pub type Access = [u8; 32];
+/// A digest over a request body.
+pub type BodyDigest = [u8; 32];
+
+/// How long a claim waits for its log to be opened: enough for any dispatch, short enough that a
+/// key is usable again soon after its owner died.
+pub const CLAIM_TIME: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// How a change of the log went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "only after a yes may the window commit"]
+pub enum Outcome<R> {
+    /// It stands.
+    Yes,
+    /// Nothing was changed, and why.
+    No(R),
+    /// No answer came: it may or may not stand.
+    Unknown,
+}
+
+/// Why a log was not created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenRefusal {
+    /// The caps are reached and nothing may be let go.
+    #[error("the journal is full of live generations")]
+    Full,
+    /// There is a log of this id, or there was one.
+    #[error("a log of this id exists")]
+    Exists,
+}
+
+/// Why a log was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A writer of a later (or, when adopting, the same) epoch has it.
+    #[error("fenced off by epoch {epoch}")]
+    Fenced {
+        /// The epoch of the log.
+        epoch: Epoch,
+    },
+    /// Another entry than the expected one is the last.
+    #[error("the last entry is {last}")]
+    Unexpected {
+        /// The one that is.
+        last: Seq,
+    },
+    /// A terminal stands.
+    #[error("a terminal stands")]
+    Ended,
+    /// There is no such log (any more).
+    #[error("no such log")]
+    Vanished,
+    /// The caps are reached and nothing may be let go.
+    #[error("the journal is full of live generations")]
+    Full,
+}
+
+/// The journal could not be asked. Nothing is known; asking again is safe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("journal is out of reach")]
+pub struct Unreachable;
+
+/// What a log keeps about its creation, beside its entries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Open {
+    /// What a later caller must match.
+    pub access: Access,
+    /// Bytes that are kept elsewhere on its behalf and count against the caps.
+    pub charge: usize,
+}
+
+impl fmt::Debug for Open {
+    /// Leaves the digest out: it is made from a credential.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Open")
+            .field("charge", &self.charge)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The end of a log as it stands in the backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tail {
+    /// There is no such log.
+    None,
+    /// There is.
+    Last {
+        /// Its writer.
+        epoch: Epoch,
+        /// Its last entry.
+        last: Seq,
+        /// Whether that is a terminal.
+        terminal: bool,
+        /// Over that entry's bytes, to compare with [`Window::digest`].
+        digest: Digest,
+    },
+}
+
+/// What a backend knows of an id.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// It is here, to be read.
+    Here {
+        /// Its window.
+        window: Arc<Window>,
+        /// What the caller must match.
+        access: Access,
+    },
+    /// It was here; its retention ended.
+    Expired {
+        /// What the caller must match to be told so.
+        access: Access,
+    },
+    /// It never was, or nobody remembers.
+    Unknown,
+}
+
+/// Who has an idempotency key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The caller.
+    Won,
+    /// Another generation.
+    Taken {
+        /// Which one.
+        id: StreamId,
+        /// The digest of its request body, once known.
+        body: Option<BodyDigest>,
+    },
+}
+
+/// What a backend holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes really held, with what is charged from elsewhere.
+    pub bytes: u64,
+    /// Logs without a terminal.
+    pub live: usize,
+    /// Logs with one.
+    pub finished: usize,
+    /// Ids remembered after their log was let go.
+    pub tombstones: usize,
+    /// Finished logs let go before their retention ended, ever.
+    pub evicted_early: u64,
+}

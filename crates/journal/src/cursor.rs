@@ -1,0 +1,216 @@
+//! Where a reader stands, and how that is written: `<stream_id>:<seq>`, or `<stream_id>:<seq>~<epoch>`
+//! once the epoch is above 1.
+//!
+//! A cursor comes back from strangers, as `Last-Event-ID`, beside ids that other servers made up.
+//! So the reading answers two questions: is it one of ours at all, and if it is, is it exactly what
+//! we wrote. There is one spelling: no sign, no space, no leading zero, lowercase.
+
+use std::fmt;
+
+use crate::id::{ParseIdError, StreamId};
+use crate::types::{Epoch, Seq};
+
+/// A place in one generation. The next entry to show is the first one after `seq`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cursor {
+    /// The generation.
+    pub stream: StreamId,
+    /// The last entry seen; [`Seq::ZERO`] is the start.
+    pub seq: Seq,
+    /// Under which writer that entry was written.
+    pub epoch: Epoch,
+}
+
+impl Cursor {
+    /// Reads a cursor as it came in a header or a query.
+    pub fn parse(text: &[u8]) -> Result<Self, CursorError> {
+        let Some((id, [b':', place @ ..])) = text.split_at_checked(ID_LEN) else {
+            return Err(CursorError::Foreign);
+        };
+        let stream = StreamId::parse_bytes(id).map_err(|error| match error {
+            ParseIdError::NotAnId => CursorError::Foreign,
+            ParseIdError::NotCanonical => match StreamId::parse_bytes(&id.to_ascii_lowercase()) {
+                Ok(_) => CursorError::WrongCase,
+                Err(_) => CursorError::Malformed,
+            },
+        })?;
+        let mut parts = place.splitn(2, |&byte| byte == b'~');
+        let seq = parts
+            .next()
+            .and_then(parse_seq)
+            .ok_or(CursorError::Malformed)?;
+        let epoch = match parts.next() {
+            None => Epoch::FIRST,
+            Some(text) => parse_epoch(text).ok_or(CursorError::Malformed)?,
+        };
+        Ok(Self { stream, seq, epoch })
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.stream, self.seq)?;
+        if self.epoch > Epoch::FIRST {
+            write!(f, "~{}", self.epoch)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a text is not a cursor of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CursorError {
+    /// Not shaped like one: no 26 letters and digits with a colon after them. Somebody else's id.
+    #[error("not a cursor of this proxy")]
+    Foreign,
+    /// One of ours, but not in lowercase.
+    #[error("cursor is not in lowercase")]
+    WrongCase,
+    /// Shaped like one of ours, but not one that was ever given out.
+    #[error("malformed cursor")]
+    Malformed,
+}
+
+/// Reads a bare sequence: decimal, no sign, no space, no leading zero; `0` is the start.
+pub fn parse_seq(text: &[u8]) -> Option<Seq> {
+    decimal(text).map(Seq::new)
+}
+
+/// Epoch 1 is never written, so neither is it read.
+fn parse_epoch(text: &[u8]) -> Option<Epoch> {
+    let number = u32::try_from(decimal(text)?).ok()?;
+    Epoch::new(number).filter(|&epoch| epoch > Epoch::FIRST)
+}
+
+fn decimal(text: &[u8]) -> Option<u64> {
+    match text {
+        [] => None,
+        [b'0'] => Some(0),
+        [b'0', ..] => None,
+        _ => text.iter().try_fold(0u64, |number, byte| {
+            let digit = byte.is_ascii_digit().then(|| byte - b'0')?;
+            number.checked_mul(10)?.checked_add(u64::from(digit))
+        }),
+    }
+}
+
+const ID_LEN: usize = 26;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "01arz3ndektsv4rrffq69g5fav";
+
+    #[track_caller]
+    fn reads(place: &str, seq: u64, epoch: u32) {
+        let text = format!("{ID}:{place}");
+        let cursor = Cursor {
+            stream: StreamId::parse(ID).unwrap(),
+            seq: Seq::new(seq),
+            epoch: Epoch::new(epoch).unwrap(),
+        };
+        assert_eq!(Cursor::parse(text.as_bytes()), Ok(cursor), "{text}");
+        assert_eq!(cursor.to_string(), text);
+    }
+
+    #[track_caller]
+    fn refuses(text: impl AsRef<[u8]>, error: CursorError) {
+        assert_eq!(
+            Cursor::parse(text.as_ref()),
+            Err(error),
+            "{:?}",
+            String::from_utf8_lossy(text.as_ref())
+        );
+    }
+
+    #[test]
+    fn every_written_form_is_read() {
+        reads("0", 0, 1);
+        reads("1", 1, 1);
+        reads("10", 10, 1);
+        reads("18446744073709551615", u64::MAX, 1);
+        reads("7~2", 7, 2);
+        reads("7~4294967295", 7, u32::MAX);
+    }
+
+    #[test]
+    fn ours_by_shape_but_never_written() {
+        for place in [
+            "",
+            "+1",
+            "-1",
+            " 1",
+            "1 ",
+            "01",
+            "00",
+            "1.0",
+            "1e3",
+            "0x1",
+            "18446744073709551616",
+            "99999999999999999999",
+            "1~",
+            "1~0",
+            "1~1",
+            "1~02",
+            "1~+2",
+            "1~ 2",
+            "1~4294967296",
+            "1~2~3",
+            "~2",
+            "1,2",
+            "one",
+            "1\n",
+            "\u{663}",
+        ] {
+            refuses(format!("{ID}:{place}"), CursorError::Malformed);
+        }
+        refuses("81arz3ndektsv4rrffq69g5fav:1", CursorError::Malformed);
+        refuses("0iarz3ndektsv4rrffq69g5fav:1", CursorError::Malformed);
+    }
+
+    #[test]
+    fn wrong_case_is_named() {
+        refuses("01ARZ3NDEKTSV4RRFFQ69G5FAV:1", CursorError::WrongCase);
+        refuses("01arz3ndektsv4rrffq69g5faV:1", CursorError::WrongCase);
+        refuses("01ARZ3NDEKTSV4RRFFQ69G5FAV:", CursorError::WrongCase);
+    }
+
+    #[test]
+    fn everything_else_is_foreign() {
+        for text in [
+            "",
+            "1",
+            "42",
+            ID,
+            "msg_1:2",
+            "01arz3ndektsv4rrffq69g5fa:1",
+            "01arz3ndektsv4rrffq69g5favx:1",
+            "01arz3ndektsv4rrffq69g5fav 1",
+            "01arz3ndek-sv4rrffq69g5fav:1",
+        ] {
+            refuses(text, CursorError::Foreign);
+        }
+        refuses([0xff; 30], CursorError::Foreign);
+        refuses("é".repeat(13) + ":1", CursorError::Foreign);
+    }
+
+    #[test]
+    fn bare_sequences() {
+        assert_eq!(parse_seq(b"0"), Some(Seq::ZERO));
+        assert_eq!(parse_seq(b"12"), Some(Seq::new(12)));
+        for text in [
+            &b""[..],
+            b"00",
+            b"012",
+            b"+1",
+            b"-1",
+            b" 1",
+            b"1 ",
+            b"1~2",
+            b"18446744073709551616",
+        ] {
+            assert_eq!(parse_seq(text), None);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Any journal, failing on demand: for tests of what is built on the contract.
+//!
+//! Faults are scripted per operation and used up in order, one per call (a held call goes on with the
+//! next one). Nothing happens by chance or by time. A call without a fault goes through, unless the
+//! journal is down.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use streamweld_journal::{Memory, faulty::{Fault, Faulty, Op}};
+//!
+//! let journal = Faulty::new(Memory::default());
+//! let faults = journal.faults();
+//! faults.script(Op::Append, [Fault::UnknownApplied, Fault::UnknownLost]);
+//! let held = faults.hold(Op::Finish); // stands until `held.release()`
+//! # drop((journal, held));
+//! ```
+
+mod hold;
+mod script;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::contract::{
+    BodyDigest, Claim, Found, Fut, Journal, Key, Open, OpenRefusal, Outcome, Refusal, Tail,
+    Unreachable, Usage,
+};
+use crate::id::StreamId;
+use crate::types::{Epoch, Seq};
+use crate::window::Window;
+
+pub use hold::Held;
+pub use script::{Fault, Faults, Op};
+
+/// A journal with faults. See the module.
+#[derive(Debug)]
+pub struct Faulty<J> {
+    inner: J,
+    faults: Arc<Faults>,
+}
+
+impl<J: Journal> Faulty<J> {
+    /// Wraps a journal; without a script it behaves like it.
+    pub fn new(inner: J) -> Self {
+        Self {
+            inner,
+            faults: Arc::default(),
+        }
+    }
+
+    /// The handle that scripts it.
+    pub fn faults(&self) -> Arc<Faults> {
+        Arc::clone(&self.faults)
+    }
+
+    /// The journal behind the faults.
+    pub fn inner(&self) -> &J {
+        &self.inner
+    }
+
+    /// One change of the log under the next fault of its script.
+    async fn change<R>(
+        &self,
+        op: Op,
+        id: StreamId,
+        refuse: impl FnOnce(Refusal) -> R,
+        call: impl AsyncFnOnce() -> Outcome<R>,
+    ) -> Outcome<R> {
+        match self.faults.next(op).await {
+            None => call().await,
+            Some(Fault::Refuse(refusal)) => Outcome::No(refuse(refusal)),
+            Some(Fault::UnknownApplied) => {
+                let _lost = call().await;
+                Outcome::Unknown
+            }
+            Some(Fault::UnknownLost | Fault::Unreachable) => Outcome::Unknown,
+            Some(Fault::Vanish) => {
+                self.inner.remove(id).await;
+                call().await
+            }
+        }
+    }
+
+    /// One question under the next fault of its script.
+    async fn ask<T>(
+        &self,
+        op: Op,
+        id: StreamId,
+        call: impl AsyncFnOnce() -> Result<T, Unreachable>,
+    ) -> Result<T, Unreachable> {
+        match self.faults.next(op).await {
+            None => call().await,
+            Some(Fault::UnknownApplied) => call().await.and(Err(Unreachable)),
+            Some(Fault::Refuse(_) | Fault::UnknownLost | Fault::Unreachable) => Err(Unreachable),
+            Some(Fault::Vanish) => {
+                self.inner.remove(id).await;
+                call().await
+            }
+        }
+    }
+}
+
+impl<J: Journal> Journal for Faulty<J> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn open<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        owner: &'a Open,
+        now: SystemTime,
+    ) -> Fut<'a, Outcome<OpenRefusal>> {
+        let refuse = |refusal| {
+            if refusal == Refusal::Full {
+                OpenRefusal::Full
+            } else {
+                OpenRefusal::Exists
+            }
+        };
+        let call = async move || self.inner.open(window, owner, now).await;
+        Box::pin(self.change(Op::Open, window.id(), refuse, call))
+    }
+
+    fn append<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        expected: Seq,
+        through: Seq,
+        now: SystemTime,
+    ) -> Fut<'a, Outcome<Refusal>> {
+        let call = async move || self.inner.append(window, expected, through, now).await;
+        Box::pin(self.change(Op::Append, window.id(), |refusal| refusal, call))
+    }
+
+    fn finish<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        expected: Seq,
+        now: SystemTime,
+    ) -> Fut<'a, Outcome<Refusal>> {
+        let call = async move || self.inner.finish(window, expected, now).await;
+        Box::pin(self.change(Op::Finish, window.id(), |refusal| refusal, call))
+    }
+
+    fn tail(&self, id: StreamId) -> Fut<'_, Result<Tail, Unreachable>> {
+        Box::pin(self.ask(Op::Tail, id, async move || self.inner.tail(id).await))
+    }
+
+    fn find(&self, id: StreamId, now: SystemTime) -> Fut<'_, Result<Found, Unreachable>> {
+        Box::pin(self.ask(Op::Find, id, async move || self.inner.find(id, now).await))
+    }
+
+    fn finished(&self, now: SystemTime) -> Fut<'_, Result<Vec<Arc<Window>>, Unreachable>> {
+        self.inner.finished(now)
+    }
+
+    fn adopt(
+        &self,
+        id: StreamId,
+        expected_last: Seq,
+        epoch: Epoch,
+        now: SystemTime,
+    ) -> Fut<'_, Outcome<Refusal>> {
+        let call = async move || self.inner.adopt(id, expected_last, epoch, now).await;
+        Box::pin(self.change(Op::Adopt, id, |refusal| refusal, call))
+    }
+
+    fn claim(
+        &self,
+        key: Key,
+        id: StreamId,
+        now: SystemTime,
+    ) -> Fut<'_, Result<Claim, Unreachable>> {
+        Box::pin(self.ask(Op::Claim, id, async move || {
+            self.inner.claim(key, id, now).await
+        }))
+    }
+
+    fn claim_body(
+        &self,
+        key: Key,
+        id: StreamId,
+        body: BodyDigest,
+        now: SystemTime,
+    ) -> Fut<'_, Result<bool, Unreachable>> {
+        Box::pin(self.ask(Op::ClaimBody, id, async move || {
+            self.inner.claim_body(key, id, body, now).await
+        }))
+    }
+
+    fn release(&self, key: Key, id: StreamId) -> Fut<'_, Result<(), Unreachable>> {
+        Box::pin(self.ask(Op::Release, id, async move || {
+            self.inner.release(key, id).await
+        }))
+    }
+
+    fn remove(&self, id: StreamId) -> Fut<'_, ()> {
+        let call = async move || {
+            self.inner.remove(id).await;
+            Ok(())
+        };
+        Box::pin(async move {
+            // Nobody is told whether a removal worked, so a fault only decides whether it does.
+            let _answer = self.ask(Op::Remove, id, call).await;
+        })
+    }
+
+    fn sweep(&self, now: SystemTime) {
+        self.inner.sweep(now);
+    }
+
+    fn usage(&self) -> Usage {
+        self.inner.usage()
+    }
+}

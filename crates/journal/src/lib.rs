@@ -1,0 +1,46 @@
+//! The journal: the append-only log of one streamed answer, and how it is read.
+//!
+//! An entry is encoded once, in the form it has on the wire, into a [`Window`]; a [`Reader`] is a
+//! position in it. There is no queue, no channel and no task per reader, so a slow one holds back
+//! nobody. A backend ([`Journal`]) makes entries durable; [`Memory`] is the one in this crate.
+//!
+//! ```text
+//!                 committed     received
+//!                     |             |
+//!   open e e e e e e e e  e e e e e e           one window
+//!        ^             ^
+//!      reader        reader                      positions; they see up to `committed`
+//! ```
+//!
+//! The writer stages entries, a backend appends them, the writer commits: only then are they shown
+//! under their sequence. While no backend answers, a window may be exposed: readers then see what
+//! was received as well, without ids.
+//!
+//! This crate does no I/O, spawns nothing, reads no clock (time is an argument) and never looks
+//! inside a payload.
+
+mod contract;
+mod cursor;
+mod id;
+mod idline;
+mod memory;
+mod reader;
+mod segment;
+mod types;
+mod window;
+
+#[cfg(feature = "testing")]
+pub mod conformance;
+#[cfg(feature = "testing")]
+pub mod faulty;
+
+pub use contract::{
+    Access, BodyDigest, CLAIM_TIME, Claim, Found, Fut, Journal, Key, Open, OpenRefusal, Outcome,
+    Refusal, Tail, Unreachable, Usage,
+};
+pub use cursor::{Cursor, CursorError, parse_seq};
+pub use id::{IdText, ParseIdError, StreamId};
+pub use memory::{Memory, MemoryConfig};
+pub use reader::{Reader, Step};
+pub use types::{Closed, Epoch, Kind, Seq, Terminal, TerminalParts, UnknownKind, View};
+pub use window::{Batch, Digest, Entry, EntryBytes, Marks, Meter, Staging, Window, WindowConfig};

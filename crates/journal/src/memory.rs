@@ -1,0 +1,185 @@
+//! The backend that serves one replica and ends with the process.
+//!
+//! The writer's window *is* the storage: the backend keeps the same `Arc` and, beside it, what has been
+//! appended, by which epoch, and when it ends. So an append copies nothing; it checks the contract and
+//! the caps and takes the same time however many generations there are.
+//!
+//! The caps count what is really held, through a [`Meter`](crate::Meter) that windows keep up to date.
+//! When they are reached, finished generations go first, least recently read first; live ones
+//! never. What readers of a generation that was let go still hold is theirs and no longer counted.
+
+mod claims;
+mod retention;
+mod table;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use crate::contract::{
+    BodyDigest, Claim, Found, Fut, Journal, Key, Open, OpenRefusal, Outcome, Refusal, Tail,
+    Unreachable, Usage,
+};
+use crate::id::StreamId;
+use crate::types::{Epoch, Seq};
+use crate::window::Window;
+
+use table::Table;
+
+/// How much is kept and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryConfig {
+    /// Bytes over all generations, with what is charged from elsewhere. Raising it lets finished answers
+    /// be read longer; when live ones alone exceed it, new ones are served without durability.
+    pub max_total: u64,
+    /// How long a finished generation can be read.
+    pub retention: Duration,
+    /// How long after that its id is remembered, so that a late reader is told `expired` and not `unknown`.
+    pub tombstone: Duration,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        let retention = Duration::from_secs(600);
+        Self {
+            max_total: 512 << 20,
+            retention,
+            tombstone: retention,
+        }
+    }
+}
+
+/// The memory backend. See the module.
+pub struct Memory {
+    table: Mutex<Table>,
+}
+
+impl Memory {
+    /// An empty journal.
+    pub fn new(config: MemoryConfig) -> Self {
+        Self {
+            table: Mutex::new(Table::new(config)),
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // A refused contract violation panics before anything was changed.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new(MemoryConfig::default())
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("usage", &self.usage())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Journal for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn open<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        owner: &'a Open,
+        _now: SystemTime,
+    ) -> Fut<'a, Outcome<OpenRefusal>> {
+        Box::pin(async move { answer(self.table().open(window, owner)) })
+    }
+
+    fn append<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        expected: Seq,
+        through: Seq,
+        _now: SystemTime,
+    ) -> Fut<'a, Outcome<Refusal>> {
+        Box::pin(async move { answer(self.table().append(window, expected, through)) })
+    }
+
+    fn finish<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        expected: Seq,
+        now: SystemTime,
+    ) -> Fut<'a, Outcome<Refusal>> {
+        Box::pin(async move { answer(self.table().finish(window, expected, now)) })
+    }
+
+    fn tail(&self, id: StreamId) -> Fut<'_, Result<Tail, Unreachable>> {
+        Box::pin(async move { Ok(self.table().tail(id)) })
+    }
+
+    fn find(&self, id: StreamId, now: SystemTime) -> Fut<'_, Result<Found, Unreachable>> {
+        Box::pin(async move { Ok(self.table().find(id, now)) })
+    }
+
+    fn finished(&self, now: SystemTime) -> Fut<'_, Result<Vec<Arc<Window>>, Unreachable>> {
+        Box::pin(async move { Ok(self.table().finished(now)) })
+    }
+
+    fn adopt(
+        &self,
+        id: StreamId,
+        expected_last: Seq,
+        epoch: Epoch,
+        _now: SystemTime,
+    ) -> Fut<'_, Outcome<Refusal>> {
+        Box::pin(async move { answer(self.table().adopt(id, expected_last, epoch)) })
+    }
+
+    fn claim(
+        &self,
+        key: Key,
+        id: StreamId,
+        now: SystemTime,
+    ) -> Fut<'_, Result<Claim, Unreachable>> {
+        Box::pin(async move { Ok(self.table().claim(key, id, now)) })
+    }
+
+    fn claim_body(
+        &self,
+        key: Key,
+        id: StreamId,
+        body: BodyDigest,
+        _now: SystemTime,
+    ) -> Fut<'_, Result<bool, Unreachable>> {
+        Box::pin(async move { Ok(self.table().claim_body(key, id, body)) })
+    }
+
+    fn release(&self, key: Key, id: StreamId) -> Fut<'_, Result<(), Unreachable>> {
+        Box::pin(async move {
+            self.table().release(key, id);
+            Ok(())
+        })
+    }
+
+    fn remove(&self, id: StreamId) -> Fut<'_, ()> {
+        Box::pin(async move { self.table().remove(id) })
+    }
+
+    fn sweep(&self, now: SystemTime) {
+        self.table().sweep(now);
+    }
+
+    fn usage(&self) -> Usage {
+        self.table().usage()
+    }
+}
+
+/// Memory always knows.
+fn answer<R>(result: Result<(), R>) -> Outcome<R> {
+    match result {
+        Ok(()) => Outcome::Yes,
+        Err(refusal) => Outcome::No(refusal),
+    }
+}

@@ -1,0 +1,199 @@
+//! Anthropic Messages: one text block, with the `ping` that the real service sends after its start.
+
+use serde::Serialize;
+
+use super::{Facts, Voice, event, json, template::TEXT, template::Template};
+use crate::ErrorEvent;
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Event<'a> {
+    MessageStart {
+        message: Message<'a>,
+    },
+    ContentBlockStart {
+        index: usize,
+        content_block: Block<'a>,
+    },
+    Ping,
+    ContentBlockDelta {
+        index: usize,
+        delta: Text<'a>,
+    },
+    ContentBlockStop {
+        index: usize,
+    },
+    MessageDelta {
+        delta: Stop<'a>,
+        usage: Output,
+    },
+    MessageStop,
+    Error {
+        error: Error<'a>,
+    },
+}
+
+/// A whole or just begun message.
+#[derive(Serialize)]
+pub(crate) struct Message<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    role: &'static str,
+    model: &'a str,
+    content: Vec<Block<'a>>,
+    stop_reason: Option<&'a str>,
+    stop_sequence: Option<&'a str>,
+    usage: Usage,
+}
+
+#[derive(Serialize)]
+struct Block<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct Stop<'a> {
+    stop_reason: &'a str,
+    stop_sequence: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Usage {
+    input_tokens: usize,
+    output_tokens: usize,
+}
+
+#[derive(Serialize)]
+struct Output {
+    output_tokens: usize,
+}
+
+#[derive(Serialize)]
+struct Error<'a> {
+    r#type: &'a str,
+    message: &'a str,
+}
+
+impl<'a> Message<'a> {
+    /// The message of a plain answer.
+    pub(crate) fn whole(facts: &'a Facts, text: &'a str) -> Self {
+        Self {
+            content: vec![Block {
+                r#type: "text",
+                text,
+            }],
+            stop_reason: Some(&facts.finish),
+            ..Self::begun(facts, facts.completion_tokens)
+        }
+    }
+
+    fn begun(facts: &'a Facts, output_tokens: usize) -> Self {
+        Self {
+            id: &facts.id,
+            r#type: "message",
+            role: "assistant",
+            model: &facts.model,
+            content: Vec::new(),
+            stop_reason: None,
+            stop_sequence: None,
+            usage: Usage {
+                input_tokens: facts.prompt_tokens,
+                output_tokens,
+            },
+        }
+    }
+}
+
+/// The voice of Anthropic Messages.
+pub(super) struct Anthropic {
+    facts: Facts,
+    template: Template,
+}
+
+impl Anthropic {
+    pub(super) fn new(facts: Facts) -> Self {
+        let delta = Text {
+            r#type: "text_delta",
+            text: TEXT,
+        };
+        let text = Event::ContentBlockDelta { index: 0, delta };
+        let template = Template::new(&event(Some("content_block_delta"), &json(&text)), 0, 0);
+        Self { facts, template }
+    }
+}
+
+impl Voice for Anthropic {
+    fn opening(&self) -> Vec<Vec<u8>> {
+        let message = Message::begun(&self.facts, 1);
+        let content_block = Block {
+            r#type: "text",
+            text: "",
+        };
+        let block = Event::ContentBlockStart {
+            index: 0,
+            content_block,
+        };
+        vec![
+            event(
+                Some("message_start"),
+                &json(&Event::MessageStart { message }),
+            ),
+            event(Some("content_block_start"), &json(&block)),
+            event(Some("ping"), &json(&Event::Ping)),
+        ]
+    }
+
+    fn text(&self, _choice: usize, token: usize, text: &dyn Fn(&mut Vec<u8>), out: &mut Vec<u8>) {
+        self.template.fill(token, text, out);
+    }
+
+    fn finish(&self, reason: &str) -> Vec<Vec<u8>> {
+        let delta = Stop {
+            stop_reason: reason,
+            stop_sequence: None,
+        };
+        let usage = Output {
+            output_tokens: self.facts.completion_tokens,
+        };
+        vec![
+            event(
+                Some("content_block_stop"),
+                &json(&Event::ContentBlockStop { index: 0 }),
+            ),
+            event(
+                Some("message_delta"),
+                &json(&Event::MessageDelta { delta, usage }),
+            ),
+        ]
+    }
+
+    fn usage(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn sentinel(&self) -> Option<Vec<u8>> {
+        Some(event(Some("message_stop"), &json(&Event::MessageStop)))
+    }
+
+    fn error(&self, error: &ErrorEvent) -> Vec<u8> {
+        event(Some("error"), &anthropic_error(error))
+    }
+}
+
+/// The error object of Anthropic.
+pub(crate) fn anthropic_error(error: &ErrorEvent) -> String {
+    let kind = error.kind.as_deref().unwrap_or("api_error");
+    json(&Event::Error {
+        error: Error {
+            r#type: kind,
+            message: &error.message,
+        },
+    })
+}

@@ -1,0 +1,128 @@
+//! Which answer a request gets.
+//!
+//! In this order: the script set for the path; a built-in path; else the next queued script or the
+//! default one. What a request carries (`x-mock-script`, `mock.*` in the query) changes the script
+//! that was found.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use http::Method;
+
+use crate::{Ask, Dialect, Raw, Request, Script, mock::Shared, plain};
+
+/// An answer, decided.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// A body as a whole, with the script's status, headers and timing.
+    Plain {
+        script: Arc<Script>,
+        body: Vec<u8>,
+        json: bool,
+    },
+    /// An event stream.
+    Stream { script: Arc<Script>, ask: Ask },
+    /// Exact bytes.
+    Raw(Raw),
+    /// Switch to the echo protocol.
+    Upgrade,
+}
+
+impl Answer {
+    fn json(script: Arc<Script>, body: Vec<u8>) -> Self {
+        Self::Plain {
+            script,
+            body,
+            json: true,
+        }
+    }
+
+    fn status(status: u16, body: Vec<u8>) -> Self {
+        Self::json(Arc::new(Script::error(status)), body)
+    }
+}
+
+/// Decides.
+pub(crate) fn choose(shared: &Shared, request: &Request) -> Answer {
+    let query = request.target.split_once('?').map(|(_, query)| query);
+    let path = request.path();
+    let patch = match Script::patch_of(request.header("x-mock-script"), query) {
+        Ok(patch) => patch,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    let natural = Dialect::of(&request.method, path);
+    let base = match shared.script_at(path) {
+        Some(script) => script,
+        None if patch.is_none() && natural.is_none() => match built_in(shared, request) {
+            Some(answer) => return answer,
+            None => match shared.script_for_any_path() {
+                Some(script) => script,
+                None => return Answer::status(404, plain::error(None, 404)),
+            },
+        },
+        None => shared.next_script(),
+    };
+    let script = match patch {
+        None => base,
+        Some(patch) => match base.patched(&patch) {
+            Ok(script) => Arc::new(script),
+            Err(error) => return refuse(&error.to_string()),
+        },
+    };
+    perform(script, natural, request)
+}
+
+fn perform(script: Arc<Script>, natural: Option<Dialect>, request: &Request) -> Answer {
+    if let Some(raw) = &script.raw {
+        return Answer::Raw(raw.clone());
+    }
+    let dialect = script.dialect.or(natural);
+    if script.is_plain() {
+        let (body, json) = match &script.body {
+            None => (plain::error(dialect, script.status), true),
+            Some(serde_json::Value::String(text)) => (text.clone().into_bytes(), false),
+            Some(value) => (value.to_string().into_bytes(), true),
+        };
+        return Answer::Plain { script, body, json };
+    }
+    let Some(dialect) = dialect else {
+        return Answer::status(404, plain::error(None, 404));
+    };
+    let ask = request.ask(dialect);
+    // A feed has ids unless its script says which; the generic POST has none.
+    let script = match request.path() {
+        "/feed" if script.upstream_ids.is_none() => Arc::new(Script {
+            upstream_ids: Some(1),
+            ..Script::clone(&script)
+        }),
+        _ => script,
+    };
+    if ask.stream {
+        Answer::Stream { script, ask }
+    } else {
+        let body = plain::whole(&script, &ask);
+        Answer::json(script, body)
+    }
+}
+
+fn built_in(shared: &Shared, request: &Request) -> Option<Answer> {
+    let get = request.method == Method::GET || request.method == Method::HEAD;
+    match request.path() {
+        "/health" if get => Some(if shared.healthy.load(Ordering::Acquire) {
+            Answer::status(200, b"{\"status\":\"ok\"}".to_vec())
+        } else {
+            Answer::status(503, plain::error(None, 503))
+        }),
+        "/v1/models" if get => Some(Answer::status(200, plain::models(&shared.default_script()))),
+        "/upgrade" if request.header("upgrade").is_some() => Some(Answer::Upgrade),
+        "/upgrade" => Some(Answer::status(426, plain::error(None, 426))),
+        path if path.starts_with("/echo") => Some(Answer::status(200, plain::echo(request))),
+        _ => None,
+    }
+}
+
+fn refuse(message: &str) -> Answer {
+    Answer::status(
+        400,
+        plain::with_message(None, 400, "invalid_request_error", message),
+    )
+}

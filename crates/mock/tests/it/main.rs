@@ -1,0 +1,17 @@
+//! The mock and the relay over real sockets, seen by a client that speaks bytes.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy's own exemption covers tests, not what they call"
+)]
+
+mod answers;
+mod client;
+mod connection;
+mod faults;
+mod framing;
+mod gates;
+mod h2;
+mod raw;
+mod relay;
+mod routes;

@@ -1,0 +1,84 @@
+//! What every request shares.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::HeaderMap;
+use streamweld_generation::{Access, CredentialHeaders, Producer, Shared};
+use streamweld_upstream::{Backend, Client};
+use tokio_util::task::TaskTracker;
+
+use crate::config::{EdgeConfig, GenerationConfig, JournalConfig};
+use crate::io::Breaker;
+use crate::metrics::Metrics;
+
+/// The state of one server.
+pub(crate) struct App {
+    pub(crate) backend: Backend,
+    pub(crate) client: Client,
+    pub(crate) shared: Shared,
+    pub(crate) credentials: CredentialHeaders,
+    pub(crate) generation: GenerationConfig,
+    pub(crate) journal: JournalConfig,
+    pub(crate) edge: EdgeConfig,
+    pub(crate) metrics: Metrics,
+    /// Producers: shutdown waits for them.
+    pub(crate) producers: TaskTracker,
+    shutting_down: AtomicBool,
+}
+
+impl App {
+    pub(crate) fn new(
+        backend: Backend,
+        client: Client,
+        shared: Shared,
+        generation: GenerationConfig,
+        journal: JournalConfig,
+        edge: EdgeConfig,
+        metrics: Metrics,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            credentials: CredentialHeaders::with(generation.credential_headers.iter().cloned()),
+            backend,
+            client,
+            shared,
+            generation,
+            journal,
+            edge,
+            metrics,
+            producers: TaskTracker::new(),
+            shutting_down: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.shutting_down.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn start_shutdown(&self) {
+        self.shutting_down.store(true, Ordering::Release);
+    }
+
+    /// Who the caller is, as far as generations are concerned.
+    pub(crate) fn access(&self, headers: &HeaderMap) -> Access {
+        Access::of(&self.credentials, |name| {
+            headers
+                .get_all(name)
+                .iter()
+                .map(http::HeaderValue::as_bytes)
+        })
+    }
+
+    pub(crate) fn producer(&self, handle: Arc<streamweld_generation::Handle>) -> Producer {
+        Producer::new(self.shared.clone(), handle)
+    }
+}
+
+/// The connection that a request came on.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) addr: SocketAddr,
+    /// Breaks the connection where its protocol has no other way.
+    pub(crate) breaker: Breaker,
+}

@@ -1,0 +1,256 @@
+//! Attaching a reader to a generation, or the definite answer why not (protocol.md 6).
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, Response, StatusCode};
+use streamweld_dialect::Dialect;
+use streamweld_generation::{Access, Attached, Durability, Handle, Head, OpenPayload, Presence};
+use streamweld_journal::{Cursor, CursorError, Found, Kind, Seq, StreamId, View, Window};
+use tokio::time::{Instant, sleep};
+
+use crate::app::App;
+use crate::body::Body;
+use crate::error::{Error, ErrorCode};
+use crate::head;
+use crate::io::Breaker;
+use crate::stream_body::{Manner, StreamBody};
+
+/// What the request says about how it wants to read.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    /// It sees control events.
+    pub(crate) control: bool,
+    /// It has shown that it resumes.
+    pub(crate) resumes: bool,
+    pub(crate) breaker: Breaker,
+}
+
+/// A generation that the caller may read.
+pub(crate) struct Readable {
+    pub(crate) window: Arc<Window>,
+    /// Its producer, while it runs.
+    pub(crate) handle: Option<Arc<Handle>>,
+}
+
+impl Readable {
+    /// What its `open` entry says.
+    pub(crate) fn open(&self) -> Option<OpenPayload> {
+        serde_json::from_slice(&self.window.label()).ok()
+    }
+
+    /// How its events are understood.
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.open()
+            .and_then(|open| open.dialect.parse().ok())
+            .unwrap_or(Dialect::Generic)
+    }
+}
+
+/// Finds a generation for a caller. Whoever may not read it is told what a stranger is told.
+pub(crate) async fn find(
+    app: &App,
+    id: StreamId,
+    access: Option<&Access>,
+) -> Result<Readable, Error> {
+    let not_found = || {
+        Error::new(
+            ErrorCode::StreamNotFound,
+            "no such stream, or it was made with another credential",
+        )
+        .about(id)
+    };
+    let may_read = |digest: &[u8; 32]| access.is_none_or(|access| access.matches(digest));
+    if let Some(handle) = app.shared.registry.find(id) {
+        // Before its head, and when it has no id to tell, nobody can know of it.
+        if handle.head() == Head::Streaming(Durability::Durable) {
+            if !may_read(&handle.spec().access.digest()) {
+                return Err(not_found());
+            }
+            return Ok(Readable {
+                window: Arc::clone(handle.window()),
+                handle: Some(handle),
+            });
+        }
+    }
+    match look_up(app, id).await? {
+        Found::Here { window, access } if may_read(&access) => Ok(Readable {
+            window,
+            handle: None,
+        }),
+        Found::Expired { access } if may_read(&access) => Err(Error::new(
+            ErrorCode::StreamExpired,
+            "its retention has ended; ask the model again",
+        )
+        .about(id)),
+        Found::Here { .. } | Found::Expired { .. } | Found::Unknown => Err(not_found()),
+    }
+}
+
+/// Asks the journal, and holds the caller while it is out of reach: an `EventSource` gives up for good on any error.
+async fn look_up(app: &App, id: StreamId) -> Result<Found, Error> {
+    const EVERY: Duration = Duration::from_millis(100);
+    let until = Instant::now() + app.edge.hold;
+    loop {
+        match app.shared.journal.find(id, SystemTime::now()).await {
+            Ok(found) => return Ok(found),
+            Err(_) if Instant::now() + EVERY < until => sleep(EVERY).await,
+            Err(_) => {
+                let message = "the journal is out of reach; try again";
+                return Err(Error::new(ErrorCode::JournalUnavailable, message).about(id));
+            }
+        }
+    }
+}
+
+/// Answers a reader that comes with a cursor, or from the start.
+pub(crate) fn read(
+    app: &App,
+    found: Readable,
+    cursor: Cursor,
+    reading: Reading,
+) -> Result<Response<Body>, Error> {
+    let window = &found.window;
+    let id = window.id();
+    check(window, cursor)?;
+    if is_over_for(window, cursor.seq, reading.control) {
+        let mut response = Response::new(Body::Empty);
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        return Ok(response);
+    }
+    if cursor.seq.next() < window.earliest() {
+        let message = "the next events are no longer retained; ask the model again";
+        return Err(Error::new(ErrorCode::CursorExpired, message).about(id));
+    }
+    Ok(attached(app, found, cursor.seq, reading, HeaderMap::new()))
+}
+
+/// The response of a reader that has been let in.
+pub(crate) fn attached(
+    app: &App,
+    found: Readable,
+    after: Seq,
+    reading: Reading,
+    upstream: HeaderMap,
+) -> Response<Body> {
+    let dialect = found.dialect();
+    let id = found.window.id();
+    let view = View {
+        ids: true,
+        control: reading.control,
+    };
+    let attached = match found.handle {
+        Some(handle) => Attached::live(Presence::new(handle), after, view),
+        None => Attached::ended(found.window, after, view),
+    };
+    respond(
+        app,
+        attached,
+        id,
+        Durability::Durable,
+        dialect,
+        reading,
+        upstream,
+    )
+}
+
+/// The response of any reader.
+pub(crate) fn respond(
+    app: &App,
+    attached: Attached,
+    id: StreamId,
+    durability: Durability,
+    dialect: Dialect,
+    reading: Reading,
+    upstream: HeaderMap,
+) -> Response<Body> {
+    app.metrics.readers.inc();
+    let manner = Manner {
+        resumes: reading.resumes,
+        control: reading.control,
+        ids: durability == Durability::Durable,
+        dialect,
+        heartbeat: app.edge.heartbeat,
+    };
+    let mut response = Response::new(Body::stream(StreamBody::new(
+        attached,
+        manner,
+        reading.breaker,
+    )));
+    *response.headers_mut() = head::durable(upstream, id, durability);
+    response
+}
+
+fn check(window: &Window, cursor: Cursor) -> Result<(), Error> {
+    let id = window.id();
+    if cursor.epoch > window.epoch() {
+        let message = "this cursor is from a part of the stream that the journal has lost; start again without it";
+        return Err(Error::new(ErrorCode::JournalRegressed, message).about(id));
+    }
+    let last = window.committed();
+    if cursor.seq > last {
+        let message = format!(
+            "the cursor is at {}, but the stream has come to {last} only",
+            cursor.seq
+        );
+        return Err(Error::new(ErrorCode::CursorAhead, message).about(id));
+    }
+    Ok(())
+}
+
+/// The terminal is committed, and nothing after the cursor would be shown to this reader.
+fn is_over_for(window: &Window, after: Seq, control: bool) -> bool {
+    let Some(terminal) = window.terminal() else {
+        return false;
+    };
+    if after >= terminal.seq {
+        return true;
+    }
+    if control || !terminal.ending.is_empty() {
+        return false;
+    }
+    let mut after = after;
+    loop {
+        let page = window.entries(after, 64);
+        let Some(last) = page.last() else { return true };
+        if page.iter().any(|entry| entry.kind == Kind::Event) {
+            return false;
+        }
+        after = last.seq;
+    }
+}
+
+/// What a `Last-Event-ID` on the data path is.
+pub(crate) enum DataCursor {
+    /// None, or one that is the backend's business.
+    NotOurs,
+    /// One of ours.
+    Ours(Cursor),
+}
+
+/// Reads the `Last-Event-ID` of a request on the data path (protocol.md 3.2).
+pub(crate) fn data_cursor(headers: &HeaderMap) -> Result<DataCursor, Error> {
+    let mut found = DataCursor::NotOurs;
+    let values = headers.get_all(head::LAST_EVENT_ID);
+    for value in &values {
+        match Cursor::parse(value.as_bytes()) {
+            Err(CursorError::Foreign) => {}
+            Ok(cursor) if values.iter().count() == 1 => found = DataCursor::Ours(cursor),
+            Ok(_) => return Err(invalid_cursor("there are several Last-Event-ID fields")),
+            Err(CursorError::WrongCase) => {
+                return Err(invalid_cursor("a stream id is written in lowercase"));
+            }
+            Err(CursorError::Malformed) => {
+                return Err(invalid_cursor("expected <stream id>:<seq>"));
+            }
+        }
+    }
+    Ok(found)
+}
+
+pub(crate) fn invalid_cursor(message: &str) -> Error {
+    Error::new(
+        ErrorCode::InvalidCursor,
+        format!("the cursor cannot be read: {message}"),
+    )
+}

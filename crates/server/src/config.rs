@@ -1,0 +1,175 @@
+//! What can be set. Each part is plain data with defaults; where values come from is the binary's business.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use streamweld_generation::OrphanPolicy;
+use streamweld_upstream::{Backend, UpstreamConfig};
+
+/// Everything that a server is made from.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where clients connect. Default `127.0.0.1:8080`: nobody else on the network until you say so.
+    pub listen: SocketAddr,
+    /// Where probes, scrapers and operators connect. Default `127.0.0.1:9090`.
+    pub admin_listen: SocketAddr,
+    /// The inference server.
+    pub backend: Backend,
+    /// How backends are talked to.
+    pub upstream: UpstreamConfig,
+    /// The memory journal.
+    pub journal: JournalConfig,
+    /// Generations.
+    pub generation: GenerationConfig,
+    /// Connections and requests of clients.
+    pub edge: EdgeConfig,
+    /// The admin token, read from a file. Without one `/admin/*` answers loopback peers only.
+    pub admin_token: Option<Secret>,
+    /// How long running generations may finish after SIGTERM. Default 30 s; keep it below the orchestrator's own
+    /// grace period, or the process is killed before it has said how each generation ended.
+    pub shutdown_grace: Duration,
+}
+
+impl Config {
+    /// The defaults, in front of `backend`.
+    #[must_use]
+    pub fn new(backend: Backend) -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            admin_listen: SocketAddr::from(([127, 0, 0, 1], 9090)),
+            backend,
+            upstream: UpstreamConfig::default(),
+            journal: JournalConfig::default(),
+            generation: GenerationConfig::default(),
+            edge: EdgeConfig::default(),
+            admin_token: None,
+            shutdown_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The memory journal.
+#[derive(Clone, Debug)]
+pub struct JournalConfig {
+    /// Bytes of one generation; beyond them its oldest entries go, and a reader that needs them is told so.
+    /// Default 32 MiB, some 100,000 events.
+    pub per_generation: usize,
+    /// Bytes of all generations. Finished ones go early when it is reached; when live ones fill it, new requests are
+    /// served without durability. Default 512 MiB.
+    pub total: u64,
+    /// How long a generation can be read after its end. Default 10 min: long enough for a phone that comes out of a
+    /// tunnel, short enough that memory follows traffic.
+    pub retention: Duration,
+}
+
+impl Default for JournalConfig {
+    fn default() -> Self {
+        Self {
+            per_generation: 32 << 20,
+            total: 512 << 20,
+            retention: Duration::from_secs(600),
+        }
+    }
+}
+
+/// Generations.
+#[derive(Clone, Debug)]
+pub struct GenerationConfig {
+    /// What happens when the last reader leaves. Default `continue`.
+    pub orphan_policy: OrphanPolicy,
+    /// The same for durable GET routes, which may never end by themselves. Default `cancel_after=60s`.
+    pub feed_orphan_policy: OrphanPolicy,
+    /// Longest life. Default 1 h.
+    pub max_duration: Duration,
+    /// Largest event, in bytes of the backend's own lines. Default 16 MiB; images in base64 need several.
+    pub max_event: usize,
+    /// How long after its client was lost the answer of a POST waits for the same POST again. Default 30 s.
+    pub retry_join: Duration,
+    /// GET paths that are made durable: exact, or a prefix when they end in `*`. Default none.
+    pub durable_get: Vec<String>,
+    /// Header fields that carry a credential, beside the usual ones. Default none.
+    pub credential_headers: Vec<String>,
+}
+
+impl Default for GenerationConfig {
+    fn default() -> Self {
+        Self {
+            orphan_policy: OrphanPolicy::Continue,
+            feed_orphan_policy: OrphanPolicy::CancelAfter(Duration::from_secs(60)),
+            max_duration: Duration::from_secs(3600),
+            max_event: 16 << 20,
+            retry_join: Duration::from_secs(30),
+            durable_get: Vec::new(),
+            credential_headers: Vec::new(),
+        }
+    }
+}
+
+/// Connections and requests of clients.
+#[derive(Clone, Debug)]
+pub struct EdgeConfig {
+    /// A comment line is sent when nothing was written to a durable response for this long. Default 15 s: common
+    /// load balancers cut at 30 or 60.
+    pub heartbeat: Duration,
+    /// A connection that accepts no byte for this long while there is something to write is closed. Default 30 s.
+    pub write_timeout: Duration,
+    /// How long the head of a request may take. Default 30 s.
+    pub header_timeout: Duration,
+    /// Largest head of a request. Default 64 KiB. It bounds the write buffer of a connection as well.
+    pub max_head: usize,
+    /// Largest body of a request; none passes any. Default none.
+    pub max_request_body: Option<u64>,
+    /// How much of a body is read ahead to compare it with an earlier one. Default 32 MiB.
+    pub max_kept_body: usize,
+    /// How long a resume waits for a journal that is out of reach. Default 5 s: an `EventSource` gives up for good on
+    /// any error status.
+    pub hold: Duration,
+}
+
+impl Default for EdgeConfig {
+    fn default() -> Self {
+        Self {
+            heartbeat: Duration::from_secs(15),
+            write_timeout: Duration::from_secs(30),
+            header_timeout: Duration::from_secs(30),
+            max_head: 64 << 10,
+            max_request_body: None,
+            max_kept_body: 32 << 20,
+            hold: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Something that must never be shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Reads a secret from a file; the last line end is not part of it.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds nothing.
+    pub fn from_file(path: &PathBuf) -> std::io::Result<Self> {
+        let text = std::fs::read_to_string(path)?;
+        Self::new(text.trim_end_matches(['\r', '\n']).to_owned()).ok_or_else(|| {
+            std::io::Error::new(std::io::ErrorKind::InvalidData, "the file is empty")
+        })
+    }
+
+    /// A secret, unless the text is empty.
+    #[must_use]
+    pub fn new(text: String) -> Option<Self> {
+        (!text.is_empty()).then_some(Self(text))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(secret)")
+    }
+}

@@ -1,0 +1,107 @@
+//! One client connection: HTTP/1.1 or HTTP/2, until it ends or the server asks it to.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use http::{Request, Response, Version};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use crate::app::Peer;
+use crate::body::Body;
+use crate::config::EdgeConfig;
+use crate::io::{Breaker, ClientIo};
+
+/// Which step of a shutdown has been reached; connections follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Open,
+    /// Finish what is under way, take nothing more.
+    Closing,
+}
+
+/// How connections are served.
+#[derive(Clone)]
+pub(crate) struct Http {
+    builder: Builder<TokioExecutor>,
+    write_timeout: Duration,
+}
+
+/// The most header fields in a request.
+const MAX_FIELDS: usize = 100;
+/// Streams that one HTTP/2 client may have open at once.
+const MAX_STREAMS: u32 = 1_000;
+
+impl Http {
+    pub(crate) fn new(edge: &EdgeConfig) -> Self {
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(edge.header_timeout)
+            .max_headers(MAX_FIELDS)
+            // Also the most that is buffered for a connection that is slow to take it.
+            .max_buf_size(edge.max_head);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(MAX_STREAMS)
+            .max_header_list_size(u32::try_from(edge.max_head).unwrap_or(u32::MAX));
+        Self {
+            builder,
+            write_timeout: edge.write_timeout,
+        }
+    }
+
+    /// Serves one connection to its end.
+    pub(crate) async fn serve<S, F>(
+        &self,
+        stream: TcpStream,
+        addr: SocketAddr,
+        mut phase: watch::Receiver<Phase>,
+        answer: S,
+    ) where
+        S: Fn(Request<Incoming>, Peer) -> F + Send + Sync + 'static,
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY is not to be had");
+        }
+        let io = ClientIo::new(stream, self.write_timeout);
+        let breaker = io.breaker();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let breaker = if request.version() == Version::HTTP_10 {
+                breaker.clone()
+            } else {
+                Breaker::inert()
+            };
+            let response = answer(request, Peer { addr, breaker });
+            async move { Ok::<_, std::convert::Infallible>(response.await) }
+        });
+        let mut connection = pin!(
+            self.builder
+                .serve_connection_with_upgrades(TokioIo::new(io), service)
+        );
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = closing(&mut phase) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a client connection ended early");
+        }
+    }
+}
+
+async fn closing(phase: &mut watch::Receiver<Phase>) {
+    // A sender that is gone closes as well.
+    let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
+}

@@ -1,0 +1,430 @@
+//! From a request to a generation: the candidate, and the answers that were already there (protocol.md 4.3, 6.5, 9.1).
+//!
+//! ```text
+//! idempotency key taken? ──> attach        repeat of a lost request? ──> attach
+//!            │ no                                     │ no
+//!            └───────────────> dispatch <─────────────┘
+//!                       Producer task ── Told ──> the response
+//! ```
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode, request};
+use hyper::body::Incoming;
+use streamweld_dialect::detect;
+use streamweld_generation::lifecycle::End;
+use streamweld_generation::{
+    Access, Answer, Attached, Durability, Handle, Head, OrphanPolicy, Presence, Producer, RetryKey,
+    Spec, Told,
+};
+use streamweld_journal::{Epoch, Seq, StreamId, View, Window, WindowConfig};
+use streamweld_upstream::{Coding, Source, UpstreamError};
+use tokio::sync::oneshot;
+
+use crate::app::{App, Peer};
+use crate::attach::{self, Readable, Reading};
+use crate::body::Body;
+use crate::error::{Error, ErrorCode};
+use crate::idempotency::{self, Key, Met};
+use crate::request_body::{RequestBody, RequestBodyError};
+use crate::source::AttemptSource;
+use crate::{forward, head, streams};
+
+/// A request that may become a generation.
+pub(crate) struct Candidate {
+    parts: request::Parts,
+    body: RequestBody,
+    access: Access,
+    policy: OrphanPolicy,
+    reading: Reading,
+    key: Option<Key>,
+    retry: Option<RetryKey>,
+}
+
+type HeadOf = (StatusCode, HeaderMap);
+type Other = Result<Response<Source>, Error>;
+
+/// Serves a candidate.
+pub(crate) async fn serve(
+    app: &Arc<App>,
+    request: Request<Incoming>,
+    peer: &Peer,
+    request_id: &str,
+) -> Result<Response<Body>, Error> {
+    let (parts, body) = request.into_parts();
+    let body = RequestBody::new(body, app.edge.max_request_body);
+    let candidate = Candidate::new(app, parts, body, peer)?;
+    if app.is_shutting_down() {
+        return Err(Error::new(
+            ErrorCode::ShuttingDown,
+            "this replica is shutting down; send the request again",
+        ));
+    }
+    candidate.serve(app, peer, request_id).await
+}
+
+impl Candidate {
+    fn new(
+        app: &App,
+        parts: request::Parts,
+        body: RequestBody,
+        peer: &Peer,
+    ) -> Result<Self, Error> {
+        forward::check_length(app, &parts.headers)?;
+        let access = app.access(&parts.headers);
+        let post = parts.method == Method::POST;
+        let key = if post {
+            idempotency::key(&parts.headers, &access)?
+        } else {
+            None
+        };
+        let policy = policy(app, &parts)?;
+        let control = streams::control(&parts.headers, parts.uri.query(), false)?;
+        let retry = post.then(|| retry_key(&parts, &access, peer));
+        let reading = Reading {
+            control,
+            resumes: false,
+            breaker: peer.breaker.clone(),
+        };
+        Ok(Self {
+            parts,
+            body,
+            access,
+            policy,
+            reading,
+            key,
+            retry,
+        })
+    }
+
+    async fn serve(
+        mut self,
+        app: &Arc<App>,
+        peer: &Peer,
+        request_id: &str,
+    ) -> Result<Response<Body>, Error> {
+        if let Some(found) = self.earlier(app).await? {
+            return attach_from_start(app, found, self.reading);
+        }
+        loop {
+            // The candidate can be found before it has the key: whoever meets the key meets it too.
+            let (handle, producer) = self.stand(app, request_id);
+            let Some(key) = self.key else {
+                return self.dispatch(app, peer, handle, producer).await;
+            };
+            match idempotency::claim(app, key, handle.spec().id).await {
+                Met::Free => return self.dispatch(app, peer, handle, producer).await,
+                Met::Taken { id: earlier, body } => {
+                    producer.dismiss();
+                    if let Some(found) = self.meet(app, earlier, body).await? {
+                        return attach_from_start(app, found, self.reading);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes the candidate, with an id of its own.
+    fn stand(&self, app: &App, request_id: &str) -> (Arc<Handle>, Producer) {
+        let now = SystemTime::now();
+        let id = StreamId::generate(now);
+        let window = Window::new(
+            id,
+            Epoch::FIRST,
+            now,
+            WindowConfig {
+                max_bytes: app.journal.per_generation,
+            },
+        );
+        let spec = Spec {
+            id,
+            dialect: detect(&self.parts.method, self.parts.uri.path()),
+            access: self.access,
+            policy: self.policy,
+            backend: app.backend.name().to_owned(),
+            request_id: request_id.to_owned(),
+            created: now,
+            retry: self.retry,
+        };
+        let handle = Handle::new(spec, window);
+        let producer = app.producer(Arc::clone(&handle));
+        (handle, producer)
+    }
+
+    /// The generation that this request is a repeat of, if its earlier self was lost before its answer began.
+    async fn earlier(&mut self, app: &App) -> Result<Option<Readable>, Error> {
+        let Some(retry) = self.retry else {
+            return Ok(None);
+        };
+        let count = self
+            .parts
+            .headers
+            .get(head::RETRY_COUNT)
+            .and_then(|value| value.to_str().ok()?.parse().ok());
+        let candidates = app.shared.retries.candidates(retry, count);
+        if candidates.is_empty() {
+            return Ok(None);
+        }
+        let digest = self
+            .body
+            .read_ahead(app.edge.max_kept_body)
+            .await
+            .map_err(|error| client_broke(&error))?;
+        for handle in candidates {
+            if digest.is_none() || handle.body_digest() != digest {
+                continue;
+            }
+            // Being there keeps the orphan policy away while the head is awaited.
+            let presence = Presence::new(Arc::clone(&handle));
+            if let Head::Streaming(Durability::Durable) | Head::Ended = handle.decided().await {
+                app.metrics.joined.inc();
+                drop(presence);
+                return Ok(Some(readable(&handle)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits for the generation that has the key of this request. `None`: it came to nothing, and the key is free.
+    async fn meet(
+        &mut self,
+        app: &App,
+        id: StreamId,
+        body: Option<[u8; 32]>,
+    ) -> Result<Option<Readable>, Error> {
+        let digest = self
+            .body
+            .read_ahead(app.edge.max_kept_body)
+            .await
+            .map_err(|error| client_broke(&error))?;
+        let digest = match digest {
+            Some(digest) => digest,
+            // Longer than can be kept: whatever comes of the comparison, it cannot be dispatched any more.
+            None => {
+                let body = std::mem::replace(&mut self.body, RequestBody::empty());
+                body.digest().await.map_err(|error| client_broke(&error))?
+            }
+        };
+        let handle = app.shared.registry.find(id);
+        let presence = handle.clone().map(Presence::new);
+        let earlier = match (&handle, body) {
+            (_, Some(body)) => Some(body),
+            (Some(handle), None) => handle.request_digest().await,
+            (None, None) => None,
+        };
+        if earlier.is_some_and(|earlier| earlier != digest) {
+            let message = "this idempotency key was used with another request body";
+            return Err(Error::new(ErrorCode::IdempotencyKeyReused, message));
+        }
+        if let Some(handle) = handle {
+            let head = handle.decided().await;
+            drop(presence);
+            return Ok(match head {
+                Head::Streaming(Durability::Durable) => Some(readable(&handle)),
+                Head::Ended if !handle.has_failed() => Some(readable(&handle)),
+                Head::Streaming(Durability::Degraded)
+                | Head::Pending
+                | Head::Dropped
+                | Head::Ended => {
+                    self.give_back(app, id).await;
+                    None
+                }
+            });
+        }
+        attach::find(app, id, Some(&self.access)).await.map(Some)
+    }
+
+    async fn give_back(&self, app: &App, id: StreamId) {
+        if let Some(key) = self.key {
+            // A key that cannot be given back lapses with its generation.
+            let _ = app.shared.journal.release(key.0, id).await;
+        }
+    }
+
+    /// Sends the request to the backend. From here on a producer owns it, whatever becomes of the client.
+    async fn dispatch(
+        self,
+        app: &Arc<App>,
+        peer: &Peer,
+        handle: Arc<Handle>,
+        producer: Producer,
+    ) -> Result<Response<Body>, Error> {
+        let (id, dialect) = (handle.spec().id, handle.spec().dialect);
+        let presence = Presence::new(Arc::clone(&handle));
+        let outgoing = forward::outgoing(app, &self.parts, forward::MayStream::Yes, None);
+        let request = outgoing.map(|()| self.body.teed(Arc::clone(&handle)));
+        let (tell, told) = oneshot::channel();
+        app.producers.spawn(produce(
+            Arc::clone(app),
+            producer,
+            Arc::clone(&handle),
+            request,
+            self.key,
+            tell,
+        ));
+
+        match told.await {
+            Ok(Told::Streaming((status, upstream), durability)) => {
+                let view = View {
+                    ids: durability == Durability::Durable,
+                    control: self.reading.control,
+                };
+                let attached = Attached::live(presence, Seq::ZERO, view);
+                let mut response = attach::respond(
+                    app,
+                    attached,
+                    id,
+                    durability,
+                    dialect,
+                    self.reading,
+                    upstream,
+                );
+                *response.status_mut() = status;
+                Ok(response)
+            }
+            Ok(Told::Other(answer)) => Ok(forward::incoming(app, answer?, peer)),
+            Ok(Told::Cancelled(End::Shutdown)) => Err(Error::new(
+                ErrorCode::ShuttingDown,
+                "this replica is shutting down; send the request again",
+            )),
+            Ok(Told::Cancelled(End::TooLong)) => Err(Error::new(
+                ErrorCode::BackendTimeout,
+                "the backend gave no answer for as long as a generation may take",
+            )),
+            Ok(Told::Cancelled(_)) | Err(_) => Err(Error::new(
+                ErrorCode::InternalError,
+                "the request was cancelled",
+            )),
+        }
+    }
+}
+
+/// The task of one candidate: asks the backend, runs the producer, and settles the idempotency key.
+async fn produce(
+    app: Arc<App>,
+    producer: Producer,
+    handle: Arc<Handle>,
+    request: Request<RequestBody>,
+    key: Option<Key>,
+    tell: oneshot::Sender<Told<HeadOf, Other>>,
+) {
+    let call = async {
+        let answer = app.client.send(&app.backend, request).await;
+        if let (Some(key), Some(body)) = (key, handle.body_digest()) {
+            // Compared again with the running generation anyway; this is for when that is over.
+            let _ = app
+                .shared
+                .journal
+                .claim_body(key.0, handle.spec().id, body, SystemTime::now())
+                .await;
+        }
+        judge(answer)
+    };
+    // The client may have gone meanwhile; then nobody needs to be told.
+    producer.run(call, |told| drop(tell.send(told))).await;
+    if let Some(key) = key {
+        if handle.has_failed() || handle.head() == Head::Dropped {
+            let _ = app.shared.journal.release(key.0, handle.spec().id).await;
+        }
+    }
+}
+
+/// An event stream becomes a generation; everything else is passed through or told.
+fn judge(answer: Result<Response<Source>, UpstreamError>) -> Answer<AttemptSource, HeadOf, Other> {
+    let response = match answer {
+        Ok(response) => response,
+        Err(error) => return Answer::Other(Err(forward::unanswered(&error))),
+    };
+    if response.status() != StatusCode::OK || !head::is_event_stream(response.headers()) {
+        return Answer::Other(Ok(response));
+    }
+    let coding = match response
+        .headers()
+        .get(CONTENT_ENCODING)
+        .map(HeaderValue::as_bytes)
+        .map(Coding::parse)
+    {
+        None => None,
+        Some(Ok(Coding::Identity)) => None,
+        Some(Ok(coding)) => Some(coding),
+        Some(Err(_)) => {
+            let message =
+                "the backend sent an event stream in a content coding that was not asked for";
+            return Answer::Other(Err(Error::new(ErrorCode::BackendBadResponse, message)));
+        }
+    };
+    let (parts, source) = response.into_parts();
+    Answer::Stream {
+        source: AttemptSource::new(source, coding),
+        head: (parts.status, parts.headers),
+    }
+}
+
+fn attach_from_start(
+    app: &App,
+    found: Readable,
+    reading: Reading,
+) -> Result<Response<Body>, Error> {
+    if found.window.earliest() > Seq::FIRST {
+        let message = "its first events are no longer retained";
+        return Err(Error::new(ErrorCode::CursorExpired, message).about(found.window.id()));
+    }
+    Ok(attach::attached(
+        app,
+        found,
+        Seq::ZERO,
+        reading,
+        HeaderMap::new(),
+    ))
+}
+
+fn readable(handle: &Arc<Handle>) -> Readable {
+    Readable {
+        window: Arc::clone(handle.window()),
+        handle: Some(Arc::clone(handle)),
+    }
+}
+
+fn policy(app: &App, parts: &request::Parts) -> Result<OrphanPolicy, Error> {
+    let mut values = parts.headers.get_all(head::ORPHAN_POLICY).iter();
+    let said = match (values.next(), values.next()) {
+        (None, _) if parts.method == Method::GET => return Ok(app.generation.feed_orphan_policy),
+        (None, _) => return Ok(app.generation.orphan_policy),
+        (Some(value), None) => value.to_str().ok().and_then(|text| text.parse().ok()),
+        (Some(_), Some(_)) => None,
+    };
+    said.ok_or_else(|| {
+        let message = "X-Streamweld-Orphan-Policy is `continue`, `cancel` or `cancel_after=<duration>` such as `cancel_after=60s`";
+        Error::new(ErrorCode::InvalidOrphanPolicy, message)
+    })
+}
+
+fn retry_key(parts: &request::Parts, access: &Access, peer: &Peer) -> RetryKey {
+    let target = parts
+        .uri
+        .path_and_query()
+        .map_or("/", http::uri::PathAndQuery::as_str);
+    let address = if access.is_anonymous() {
+        peer.addr.ip().to_string()
+    } else {
+        String::new()
+    };
+    RetryKey(access.scoped(
+        "retry",
+        &[
+            parts.method.as_str().as_bytes(),
+            target.as_bytes(),
+            address.as_bytes(),
+        ],
+    ))
+}
+
+fn client_broke(error: &RequestBodyError) -> Error {
+    tracing::debug!(%error, "a request body could not be read");
+    Error::new(
+        ErrorCode::RequestTooLarge,
+        "the request body could not be read whole",
+    )
+}

@@ -1,0 +1,230 @@
+//! Errors of our own, and the one place that turns them into responses (protocol.md 11).
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+use serde::Serialize;
+use streamweld_journal::StreamId;
+
+use crate::body::Body;
+
+/// A stable code, and with it its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(
+    missing_docs,
+    reason = "each code is described in protocol.md 11, which is normative"
+)]
+pub enum ErrorCode {
+    AlreadyTerminal,
+    BackendBadResponse,
+    BackendTimeout,
+    BackendUnreachable,
+    CursorAhead,
+    CursorExpired,
+    CursorMismatch,
+    Forbidden,
+    IdempotencyConflict,
+    IdempotencyKeyReused,
+    InternalError,
+    InvalidCursor,
+    InvalidIdempotencyKey,
+    InvalidOrphanPolicy,
+    InvalidParameter,
+    InvalidStreamId,
+    JournalRegressed,
+    JournalUnavailable,
+    MethodNotAllowed,
+    NotFound,
+    RequestTooLarge,
+    ShuttingDown,
+    StreamExpired,
+    StreamNotFound,
+    Unauthorized,
+}
+
+impl ErrorCode {
+    /// Every code, in the order of the alphabet.
+    pub const ALL: [Self; 25] = [
+        Self::AlreadyTerminal,
+        Self::BackendBadResponse,
+        Self::BackendTimeout,
+        Self::BackendUnreachable,
+        Self::CursorAhead,
+        Self::CursorExpired,
+        Self::CursorMismatch,
+        Self::Forbidden,
+        Self::IdempotencyConflict,
+        Self::IdempotencyKeyReused,
+        Self::InternalError,
+        Self::InvalidCursor,
+        Self::InvalidIdempotencyKey,
+        Self::InvalidOrphanPolicy,
+        Self::InvalidParameter,
+        Self::InvalidStreamId,
+        Self::JournalRegressed,
+        Self::JournalUnavailable,
+        Self::MethodNotAllowed,
+        Self::NotFound,
+        Self::RequestTooLarge,
+        Self::ShuttingDown,
+        Self::StreamExpired,
+        Self::StreamNotFound,
+        Self::Unauthorized,
+    ];
+
+    /// The code as clients read it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AlreadyTerminal => "already_terminal",
+            Self::BackendBadResponse => "backend_bad_response",
+            Self::BackendTimeout => "backend_timeout",
+            Self::BackendUnreachable => "backend_unreachable",
+            Self::CursorAhead => "cursor_ahead",
+            Self::CursorExpired => "cursor_expired",
+            Self::CursorMismatch => "cursor_mismatch",
+            Self::Forbidden => "forbidden",
+            Self::IdempotencyConflict => "idempotency_conflict",
+            Self::IdempotencyKeyReused => "idempotency_key_reused",
+            Self::InternalError => "internal_error",
+            Self::InvalidCursor => "invalid_cursor",
+            Self::InvalidIdempotencyKey => "invalid_idempotency_key",
+            Self::InvalidOrphanPolicy => "invalid_orphan_policy",
+            Self::InvalidParameter => "invalid_parameter",
+            Self::InvalidStreamId => "invalid_stream_id",
+            Self::JournalRegressed => "journal_regressed",
+            Self::JournalUnavailable => "journal_unavailable",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::NotFound => "not_found",
+            Self::RequestTooLarge => "request_too_large",
+            Self::ShuttingDown => "shutting_down",
+            Self::StreamExpired => "stream_expired",
+            Self::StreamNotFound => "stream_not_found",
+            Self::Unauthorized => "unauthorized",
+        }
+    }
+
+    /// Its status.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::CursorMismatch
+            | Self::IdempotencyConflict
+            | Self::InvalidCursor
+            | Self::InvalidIdempotencyKey
+            | Self::InvalidOrphanPolicy
+            | Self::InvalidParameter
+            | Self::InvalidStreamId => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NotFound | Self::StreamNotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::AlreadyTerminal | Self::CursorAhead | Self::JournalRegressed => {
+                StatusCode::CONFLICT
+            }
+            Self::CursorExpired | Self::StreamExpired => StatusCode::GONE,
+            Self::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::BackendBadResponse | Self::BackendUnreachable => StatusCode::BAD_GATEWAY,
+            Self::JournalUnavailable | Self::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
+            Self::BackendTimeout => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+}
+
+/// An error of ours, on its way to a client. Its message is written for that client: it names what was wrong and
+/// what to do, and never an address, a key, a prompt or an output.
+#[derive(Clone, Debug)]
+pub(crate) struct Error {
+    pub(crate) code: ErrorCode,
+    message: String,
+    stream: Option<StreamId>,
+    allow: Option<&'static str>,
+}
+
+impl Error {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            stream: None,
+            allow: None,
+        }
+    }
+
+    /// Names the generation that it is about.
+    pub(crate) fn about(mut self, stream: StreamId) -> Self {
+        self.stream = Some(stream);
+        self
+    }
+
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
+        let message = format!("this path answers {allow} only");
+        Self {
+            allow: Some(allow),
+            ..Self::new(ErrorCode::MethodNotAllowed, message)
+        }
+    }
+
+    pub(crate) fn into_response(self, request_id: &str) -> Response<Body> {
+        #[derive(Serialize)]
+        struct Envelope<'a> {
+            error: Shown<'a>,
+        }
+        #[derive(Serialize)]
+        struct Shown<'a> {
+            r#type: &'a str,
+            code: &'a str,
+            message: &'a str,
+            stream_id: Option<String>,
+            request_id: &'a str,
+        }
+        let shown = Shown {
+            r#type: "streamweld_error",
+            code: self.code.as_str(),
+            message: &self.message,
+            stream_id: self.stream.map(|id| id.to_string()),
+            request_id,
+        };
+        let json = serde_json::to_vec(&Envelope { error: shown }).expect("plain strings serialise");
+        let mut response = Response::new(Body::full(Bytes::from(json)));
+        *response.status_mut() = self.code.status();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(allow) = self.allow {
+            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        if matches!(
+            self.code,
+            ErrorCode::JournalUnavailable | ErrorCode::ShuttingDown
+        ) {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self.code == ErrorCode::ShuttingDown {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_alphabetical_and_distinct() {
+        let codes: Vec<_> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+        assert!(codes.windows(2).all(|pair| pair[0] < pair[1]), "{codes:?}");
+    }
+
+    #[test]
+    fn every_code_and_status_stands_in_the_protocol() {
+        let protocol = include_str!("../../../protocol.md");
+        for code in ErrorCode::ALL {
+            let row = format!("| `{}` | {} |", code.as_str(), code.status().as_u16());
+            assert!(protocol.contains(&row), "protocol.md lacks the row {row}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Pass-through: a request to the backend, and whatever comes back (protocol.md 4.2).
+
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue, UPGRADE};
+use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request};
+use hyper::body::Incoming;
+use streamweld_upstream::{ErrorKind, Source, UpstreamError};
+
+use crate::app::{App, Peer};
+use crate::body::Body;
+use crate::error::{Error, ErrorCode};
+use crate::request_body::{RequestBody, RequestBodyError};
+use crate::{head, upgrade};
+
+/// Whether the answer may be an event stream, which has to be readable here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayStream {
+    Yes,
+    No,
+}
+
+/// Forwards a request that cannot become a generation.
+pub(crate) async fn pass(
+    app: &App,
+    request: Request<Incoming>,
+    peer: &Peer,
+) -> Result<Response<Body>, Error> {
+    let (mut parts, body) = request.into_parts();
+    check_length(app, &parts.headers)?;
+    let body = RequestBody::new(body, app.edge.max_request_body);
+    let wanted = upgrade::wanted(&mut parts);
+    let outgoing = outgoing(
+        app,
+        &parts,
+        MayStream::No,
+        wanted.as_ref().map(|wanted| &wanted.protocol),
+    );
+    let mut response = app
+        .client
+        .send(&app.backend, outgoing.map(|()| body))
+        .await
+        .map_err(|error| unanswered(&error))?;
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        if let Some(wanted) = wanted {
+            return Ok(upgrade::tunnel(app, wanted, &mut response));
+        }
+    }
+    Ok(incoming(app, response, peer))
+}
+
+/// The request as the backend gets it, but for its body.
+pub(crate) fn outgoing(
+    app: &App,
+    parts: &request::Parts,
+    may_stream: MayStream,
+    upgrade: Option<&HeaderValue>,
+) -> Request<()> {
+    let mut request = Request::new(());
+    *request.method_mut() = parts.method.clone();
+    // An absolute-form target is forwarded by its path and query: the host is the configured one, whoever asks.
+    let target = parts
+        .uri
+        .path_and_query()
+        .cloned()
+        .unwrap_or_else(|| http::uri::PathAndQuery::from_static("/"));
+    *request.uri_mut() = Uri::from(target);
+    *request.version_mut() = Version::HTTP_11;
+    let mut headers = parts.headers.clone();
+    head::strip_hop_by_hop(&mut headers, &app.credentials);
+    head::strip_ours(&mut headers);
+    headers.remove(http::header::HOST);
+    if may_stream == MayStream::Yes {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+    if let Some(protocol) = upgrade {
+        headers.insert(UPGRADE, protocol.clone());
+        headers.insert(
+            http::header::CONNECTION,
+            HeaderValue::from_static("upgrade"),
+        );
+    }
+    *request.headers_mut() = headers;
+    request
+}
+
+/// The backend's answer as the client gets it.
+pub(crate) fn incoming(app: &App, response: Response<Source>, peer: &Peer) -> Response<Body> {
+    let (mut parts, source) = response.into_parts();
+    head::strip_hop_by_hop(&mut parts.headers, &app.credentials);
+    parts.version = Version::default();
+    parts.extensions = http::Extensions::new();
+    Response::from_parts(
+        parts,
+        Body::Pass(Box::new(source.into_body()), peer.breaker.clone()),
+    )
+}
+
+/// Refuses a body that says beforehand that it is too large.
+pub(crate) fn check_length(app: &App, headers: &HeaderMap) -> Result<(), Error> {
+    let Some(limit) = app.edge.max_request_body else {
+        return Ok(());
+    };
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse().ok());
+    if length.is_some_and(|length: u64| length > limit) {
+        Err(too_large(limit))
+    } else {
+        Ok(())
+    }
+}
+
+fn too_large(limit: u64) -> Error {
+    Error::new(
+        ErrorCode::RequestTooLarge,
+        format!("the request body is over the limit of {limit} bytes"),
+    )
+}
+
+/// What a client is told when a backend gave no answer.
+pub(crate) fn unanswered(error: &UpstreamError) -> Error {
+    let cause = chain(error)
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ");
+    tracing::warn!(
+        backend = error.backend(),
+        kind = error.kind().as_str(),
+        cause,
+        "the backend gave no answer"
+    );
+    let code = match error.kind() {
+        ErrorKind::ConnectTimeout | ErrorKind::FirstByteTimeout => ErrorCode::BackendTimeout,
+        ErrorKind::BadResponse => ErrorCode::BackendBadResponse,
+        ErrorKind::RequestBody if is_too_large(error) => ErrorCode::RequestTooLarge,
+        _ => ErrorCode::BackendUnreachable,
+    };
+    Error::new(code, error.to_string())
+}
+
+fn is_too_large(error: &UpstreamError) -> bool {
+    chain(error).any(|error| matches!(error.downcast_ref(), Some(RequestBodyError::TooLarge)))
+}
+
+/// Everything behind an error, outermost first.
+fn chain<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |error| error.source())
+}

@@ -1,0 +1,39 @@
+//! The HTTP edge of Streamweld.
+//!
+//! ```text
+//!              ┌─ cursor of ours ──────────────> attach ──┐
+//!  listener ─> edge ─ /v1/streams/… ──> streams ──────────┼─> stream_body ─> socket
+//!              ├─ candidate ──> durable ──> Producer ─────┘
+//!              └─ anything else ──> forward ──────────────> pass_body ───> socket
+//! ```
+//!
+//! Status codes and the public shape of errors occur here and nowhere below. What a client may rely on is
+//! written in `protocol.md`.
+
+mod admin;
+mod app;
+mod attach;
+mod body;
+pub mod config;
+mod connection;
+mod durable;
+mod edge;
+mod error;
+mod forward;
+mod head;
+mod idempotency;
+mod io;
+mod metrics;
+mod query;
+mod request_body;
+mod route;
+mod server;
+mod source;
+mod state;
+mod stream_body;
+mod streams;
+mod upgrade;
+
+pub use self::config::Config;
+pub use self::error::ErrorCode;
+pub use self::server::{BindError, Server};

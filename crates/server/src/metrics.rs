@@ -1,0 +1,134 @@
+//! What a scraper reads, by the names that `docs/metrics.md` lists.
+
+use std::fmt::Write as _;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use streamweld_generation::Counters;
+
+use crate::app::App;
+use crate::error::ErrorCode;
+
+/// The metrics of one server.
+pub(crate) struct Metrics {
+    registry: Registry,
+    pub(crate) readers: Counter,
+    pub(crate) joined: Counter,
+    refusals: Family<CodeLabels, Counter>,
+    running: Gauge,
+    journal_bytes: Gauge,
+    journal_generations: Family<StateLabels, Gauge>,
+    early_evictions: Gauge,
+    ready: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CodeLabels {
+    code: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
+impl Metrics {
+    pub(crate) fn new(counters: &Counters) -> Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            readers: Counter::default(),
+            joined: Counter::default(),
+            refusals: Family::default(),
+            running: Gauge::default(),
+            journal_bytes: Gauge::default(),
+            journal_generations: Family::default(),
+            early_evictions: Gauge::default(),
+            ready: Gauge::default(),
+        };
+        let registry = &mut metrics.registry;
+        counters.register(registry);
+        registry.register(
+            "streamweld_readers_attached",
+            "Responses that read a generation",
+            metrics.readers.clone(),
+        );
+        registry.register(
+            "streamweld_retries_joined",
+            "Repeated requests that joined a running generation",
+            metrics.joined.clone(),
+        );
+        registry.register(
+            "streamweld_requests_refused",
+            "Requests answered with an error of the proxy, by code",
+            metrics.refusals.clone(),
+        );
+        registry.register(
+            "streamweld_generations_running",
+            "Generations and candidates with a producer now",
+            metrics.running.clone(),
+        );
+        registry.register(
+            "streamweld_journal_bytes",
+            "Bytes that the journal holds",
+            metrics.journal_bytes.clone(),
+        );
+        registry.register(
+            "streamweld_journal_generations",
+            "Generations in the journal, by state",
+            metrics.journal_generations.clone(),
+        );
+        registry.register(
+            "streamweld_journal_early_evictions",
+            "Finished generations let go before their retention ended",
+            metrics.early_evictions.clone(),
+        );
+        registry.register(
+            "streamweld_ready",
+            "1 while new generations are accepted",
+            metrics.ready.clone(),
+        );
+        metrics
+    }
+
+    pub(crate) fn refused(&self, code: ErrorCode) {
+        self.refusals
+            .get_or_create(&CodeLabels {
+                code: code.as_str(),
+            })
+            .inc();
+    }
+
+    /// Everything in the Prometheus text format. Gauges are read now, not kept up to date.
+    pub(crate) fn render(&self, app: &App) -> String {
+        let usage = app.shared.journal.usage();
+        self.running.set(count(app.shared.registry.len()));
+        self.journal_bytes
+            .set(i64::try_from(usage.bytes).unwrap_or(i64::MAX));
+        for (state, value) in [
+            ("live", usage.live),
+            ("finished", usage.finished),
+            ("tombstone", usage.tombstones),
+        ] {
+            self.journal_generations
+                .get_or_create(&StateLabels { state })
+                .set(count(value));
+        }
+        self.early_evictions
+            .set(i64::try_from(usage.evicted_early).unwrap_or(i64::MAX));
+        self.ready.set(i64::from(!app.is_shutting_down()));
+        let mut out = String::new();
+        if text::encode(&mut out, &self.registry).is_err() {
+            // Writing into a string cannot fail; a scraper still gets a well-formed answer if it ever does.
+            out.clear();
+            let _ = out.write_str("# EOF\n");
+        }
+        out
+    }
+}
+
+fn count(value: usize) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,70 @@
+//! The few query parameters that are ours.
+
+use std::borrow::Cow;
+
+/// The first value of `name`, percent-decoded. A `+` stays a plus: no cursor holds a space.
+pub(crate) fn first<'a>(query: Option<&'a str>, name: &str) -> Option<Cow<'a, [u8]>> {
+    query?.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (key == name).then(|| decode(value))
+    })
+}
+
+fn decode(text: &str) -> Cow<'_, [u8]> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let mut rest = text.as_bytes();
+    let mut out = Vec::with_capacity(rest.len());
+    while let Some((&byte, after)) = rest.split_first() {
+        match (byte, after) {
+            (b'%', [high, low, after @ ..]) => match (hex(*high), hex(*low)) {
+                (Some(high), Some(low)) => {
+                    out.push(high << 4 | low);
+                    rest = after;
+                    continue;
+                }
+                _ => out.push(byte),
+            },
+            _ => out.push(byte),
+        }
+        rest = after;
+    }
+    Cow::Owned(out)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(query: &str, expected: Option<&str>) {
+        assert_eq!(
+            first(Some(query), "id").as_deref(),
+            expected.map(str::as_bytes),
+            "{query}"
+        );
+    }
+
+    #[test]
+    fn values_are_found_and_decoded() {
+        check("id=a:1", Some("a:1"));
+        check("x=1&id=a%3A1&id=b", Some("a:1"));
+        check("id", Some(""));
+        check("identity=1", None);
+        check("", None);
+    }
+
+    #[test]
+    fn broken_escapes_stay_as_they_are() {
+        check("id=%", Some("%"));
+        check("id=%4", Some("%4"));
+        check("id=%zz", Some("%zz"));
+    }
+}

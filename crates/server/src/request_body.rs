@@ -1,0 +1,198 @@
+//! The body of a request on its way to a backend: read ahead, looked at, bounded, but never held whole.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use sha2::{Digest, Sha256};
+use streamweld_dialect::RequestScan;
+use streamweld_generation::Handle;
+
+/// A request body as it is forwarded.
+pub(crate) struct RequestBody {
+    ahead: Option<Bytes>,
+    rest: Option<Incoming>,
+    tee: Option<Box<Tee>>,
+    /// How many bytes may still come.
+    room: Option<u64>,
+}
+
+/// What looks at a body while it streams by: its digest, and what it asks for.
+struct Tee {
+    hash: Sha256,
+    scan: RequestScan,
+    handle: Arc<Handle>,
+}
+
+/// Why a request body ended early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RequestBodyError {
+    /// The client's side broke.
+    #[error("the request body broke off")]
+    Client(#[source] hyper::Error),
+    /// It is larger than this proxy lets pass.
+    #[error("the request body is over the limit")]
+    TooLarge,
+}
+
+impl RequestBody {
+    pub(crate) fn new(body: Incoming, limit: Option<u64>) -> Self {
+        Self {
+            ahead: None,
+            rest: Some(body),
+            tee: None,
+            room: limit,
+        }
+    }
+
+    /// No body, in the place of one that was used up.
+    pub(crate) fn empty() -> Self {
+        Self {
+            ahead: None,
+            rest: None,
+            tee: None,
+            room: None,
+        }
+    }
+
+    /// Looks at everything that goes by, and tells `handle` once it has been seen whole.
+    pub(crate) fn teed(mut self, handle: Arc<Handle>) -> Self {
+        let mut tee = Box::new(Tee {
+            hash: Sha256::new(),
+            scan: RequestScan::new(),
+            handle,
+        });
+        if self.ahead.is_none() && self.rest.as_ref().is_none_or(Body::is_end_stream) {
+            tee.finish();
+            return self;
+        }
+        self.tee = Some(tee);
+        self
+    }
+
+    /// Reads on until the body has ended or `limit` bytes are held. Gives the digest of a body that was read whole;
+    /// it is still forwarded from its first byte.
+    pub(crate) async fn read_ahead(
+        &mut self,
+        limit: usize,
+    ) -> Result<Option<[u8; 32]>, RequestBodyError> {
+        let mut held = Vec::new();
+        let mut hash = Sha256::new();
+        while let Some(body) = &mut self.rest {
+            let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
+            match frame {
+                None => self.rest = None,
+                Some(Err(error)) => return Err(RequestBodyError::Client(error)),
+                Some(Ok(frame)) => {
+                    // Trailers of a request that was read ahead are not worth keeping a queue for.
+                    let Ok(data) = frame.into_data() else {
+                        continue;
+                    };
+                    hash.update(&data);
+                    held.extend_from_slice(&data);
+                    if held.len() > limit {
+                        break;
+                    }
+                }
+            }
+        }
+        self.ahead = (!held.is_empty()).then(|| Bytes::from(held));
+        Ok(self.rest.is_none().then(|| hash.finalize().into()))
+    }
+
+    /// Reads to the end and keeps nothing but the digest.
+    pub(crate) async fn digest(mut self) -> Result<[u8; 32], RequestBodyError> {
+        let mut hash = Sha256::new();
+        if let Some(ahead) = self.ahead.take() {
+            hash.update(&ahead);
+        }
+        if let Some(body) = &mut self.rest {
+            while let Some(frame) =
+                std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
+            {
+                if let Ok(data) = frame.map_err(RequestBodyError::Client)?.into_data() {
+                    hash.update(&data);
+                }
+            }
+        }
+        Ok(hash.finalize().into())
+    }
+}
+
+impl Tee {
+    fn push(&mut self, data: &[u8]) {
+        self.hash.update(data);
+        self.scan.push(data);
+    }
+
+    fn finish(&mut self) {
+        let scan = std::mem::take(&mut self.scan);
+        self.handle
+            .request_seen(scan.finish(), self.hash.finalize_reset().into());
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = RequestBodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
+        let this = &mut *self;
+        let frame = if let Some(ahead) = this.ahead.take() {
+            Some(Frame::data(ahead))
+        } else if let Some(rest) = &mut this.rest {
+            match ready!(Pin::new(rest).poll_frame(cx)) {
+                Some(Ok(frame)) => Some(frame),
+                Some(Err(error)) => return Poll::Ready(Some(Err(RequestBodyError::Client(error)))),
+                None => {
+                    this.rest = None;
+                    None
+                }
+            }
+        } else {
+            None
+        };
+        if let Some(data) = frame.as_ref().and_then(Frame::data_ref) {
+            if let Some(room) = &mut this.room {
+                match room.checked_sub(data.len() as u64) {
+                    Some(left) => *room = left,
+                    None => return Poll::Ready(Some(Err(RequestBodyError::TooLarge))),
+                }
+            }
+            if let Some(tee) = &mut this.tee {
+                tee.push(data);
+            }
+        }
+        // The end is told with the last frame, not after it: a sender that knows the length never asks again.
+        if this.ahead.is_none() && this.rest.as_ref().is_none_or(Body::is_end_stream) {
+            if let Some(mut tee) = this.tee.take() {
+                tee.finish();
+            }
+        }
+        Poll::Ready(frame.map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ahead.is_none() && self.rest.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let ahead = self.ahead.as_ref().map_or(0, |ahead| ahead.len() as u64);
+        let rest = self
+            .rest
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), Body::size_hint);
+        let mut hint = SizeHint::new();
+        hint.set_lower(ahead + rest.lower());
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(ahead + upper);
+        }
+        hint
+    }
+}

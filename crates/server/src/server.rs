@@ -1,0 +1,240 @@
+//! A server: two listeners, what they share, and how it shuts down.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use streamweld_generation::lifecycle::Times;
+use streamweld_generation::{Counters, HealBounds, Limits, Registry, RetryWindow, Shared};
+use streamweld_journal::{Journal, Memory, MemoryConfig};
+use streamweld_upstream::Client;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::task::TaskTracker;
+
+use crate::app::{App, Peer};
+use crate::body::Body;
+use crate::config::{Config, Secret};
+use crate::connection::{Http, Phase};
+use crate::metrics::Metrics;
+use crate::{admin, edge};
+
+/// A server that has its listeners, and serves once it is run.
+pub struct Server {
+    app: Arc<App>,
+    data: TcpListener,
+    admin: TcpListener,
+    admin_token: Option<Secret>,
+    shutdown_grace: Duration,
+}
+
+/// Why a server could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// A listener cannot be had.
+    #[error("cannot listen on {addr}")]
+    Listen {
+        /// Where.
+        addr: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The way to the backend cannot be set up.
+    #[error("cannot set up the connection to the backend")]
+    Upstream(#[from] streamweld_upstream::ConfigError),
+}
+
+/// How often expiry is looked after.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// How long connections get at the end of a shutdown to send what their readers were given.
+const FLUSH: Duration = Duration::from_secs(2);
+/// How long an accept that failed for want of a resource waits before the next.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
+
+impl Server {
+    /// Takes the listeners, with the memory journal.
+    ///
+    /// # Errors
+    /// A listener cannot be had, or the TLS set-up for the backend is unusable.
+    pub async fn bind(config: Config) -> Result<Self, BindError> {
+        let journal = Memory::new(MemoryConfig {
+            max_total: config.journal.total,
+            retention: config.journal.retention,
+            tombstone: config.journal.retention,
+        });
+        Self::bind_with(config, Arc::new(journal), HealBounds::default()).await
+    }
+
+    /// Takes the listeners, with a journal of the caller's.
+    ///
+    /// # Errors
+    /// As [`Server::bind`].
+    pub async fn bind_with(
+        config: Config,
+        journal: Arc<dyn Journal>,
+        heal: HealBounds,
+    ) -> Result<Self, BindError> {
+        let listen = |addr| async move {
+            TcpListener::bind(addr)
+                .await
+                .map_err(|source| BindError::Listen { addr, source })
+        };
+        let counters = Counters::default();
+        let shared = Shared {
+            journal,
+            registry: Arc::new(Registry::default()),
+            retries: Arc::new(RetryWindow::new(config.generation.retry_join)),
+            limits: Arc::new(Limits {
+                event: streamweld_sse::Limits {
+                    max_event: config.generation.max_event,
+                },
+                times: Times {
+                    max_duration: config.generation.max_duration,
+                    ..Times::default()
+                },
+                heal,
+            }),
+            counters: counters.clone(),
+        };
+        let client = Client::new(config.upstream)?;
+        let metrics = Metrics::new(&counters);
+        let app = App::new(
+            config.backend,
+            client,
+            shared,
+            config.generation,
+            config.journal,
+            config.edge,
+            metrics,
+        );
+        Ok(Self {
+            app,
+            data: listen(config.listen).await?,
+            admin: listen(config.admin_listen).await?,
+            admin_token: config.admin_token,
+            shutdown_grace: config.shutdown_grace,
+        })
+    }
+
+    /// Where clients connect.
+    ///
+    /// # Errors
+    /// The operating system does not say.
+    pub fn data_addr(&self) -> io::Result<SocketAddr> {
+        self.data.local_addr()
+    }
+
+    /// Where operators connect.
+    ///
+    /// # Errors
+    /// The operating system does not say.
+    pub fn admin_addr(&self) -> io::Result<SocketAddr> {
+        self.admin.local_addr()
+    }
+
+    /// Serves until `shutdown` resolves, then lets running generations finish within the grace time (protocol.md 8.4).
+    /// When it returns, every generation has its terminal and every reader has been given it.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let (phase, follow) = watch::channel(Phase::Open);
+        let connections = TaskTracker::new();
+        let http = Http::new(&self.app.edge);
+        let app = Arc::clone(&self.app);
+        let data = accept(
+            self.data,
+            http.clone(),
+            connections.clone(),
+            follow.clone(),
+            {
+                let app = Arc::clone(&app);
+                move |request, peer| edge::handle(Arc::clone(&app), request, peer)
+            },
+        );
+        let admin = accept(self.admin, http, connections.clone(), follow, {
+            let (app, token) = (Arc::clone(&app), self.admin_token);
+            move |request, peer| admin::handle(Arc::clone(&app), token.clone(), request, peer)
+        });
+        let stop = async {
+            shutdown.await;
+            app.start_shutdown();
+            tracing::info!(running = app.shared.registry.len(), "shutting down");
+            finish_generations(&app, self.shutdown_grace).await;
+        };
+        tokio::select! {
+            never = data => match never {},
+            never = admin => match never {},
+            never = sweep(Arc::clone(&app)) => match never {},
+            () = stop => {}
+        }
+        phase.send_replace(Phase::Closing);
+        connections.close();
+        if timeout(FLUSH, connections.wait()).await.is_err() {
+            tracing::warn!(connections = connections.len(), "connections were cut");
+        }
+    }
+}
+
+/// Waits for what runs; what still runs after the grace time is ended.
+async fn finish_generations(app: &App, grace: Duration) {
+    app.producers.close();
+    if timeout(grace, app.producers.wait()).await.is_ok() {
+        return;
+    }
+    for handle in app.shared.registry.all() {
+        handle.shut_down();
+    }
+    if timeout(FLUSH, app.producers.wait()).await.is_err() {
+        tracing::warn!(tasks = app.producers.len(), "tasks were cut");
+    }
+}
+
+/// Accepts for ever. Each connection is a task that the tracker knows; its panic ends it alone.
+async fn accept<S, F>(
+    listener: TcpListener,
+    http: Http,
+    connections: TaskTracker,
+    phase: watch::Receiver<Phase>,
+    answer: S,
+) -> std::convert::Infallible
+where
+    S: Fn(Request<Incoming>, Peer) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    loop {
+        match listener.accept().await {
+            Ok((stream, addr)) => {
+                let (http, phase, answer) = (http.clone(), phase.clone(), answer.clone());
+                connections.spawn(async move { http.serve(stream, addr, phase, answer).await });
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                // Out of descriptors or memory: the backlog keeps the others until some are free again.
+                tracing::warn!(%error, "cannot accept");
+                sleep(ACCEPT_BACKOFF).await;
+            }
+        }
+    }
+}
+
+/// The peer of this one accept has gone again; the listener is well.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::ConnectionAborted | Kind::ConnectionReset | Kind::Interrupted
+    )
+}
+
+async fn sweep(app: Arc<App>) -> std::convert::Infallible {
+    let mut tick = interval(SWEEP_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        app.shared.journal.sweep(SystemTime::now());
+        app.shared.retries.prune();
+    }
+}

@@ -1,0 +1,58 @@
+//! A backend's body as a producer reads it: decoded, and judged by its framing only.
+
+use std::task::{Context, Poll, ready};
+
+use streamweld_dialect::FailureClass;
+use streamweld_generation::{ByteSource, Read};
+use streamweld_upstream::{Coding, Decoder, Read as Raw, Source};
+
+/// The body of one attempt.
+pub(crate) struct AttemptSource {
+    source: Source,
+    decoder: Option<Box<Decoder>>,
+}
+
+impl AttemptSource {
+    pub(crate) fn new(source: Source, coding: Option<Coding>) -> Self {
+        Self {
+            source,
+            decoder: coding.map(|coding| Box::new(Decoder::new(coding))),
+        }
+    }
+}
+
+impl ByteSource for AttemptSource {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Read> {
+        loop {
+            match ready!(self.source.poll_read(cx)) {
+                Raw::Data(data) => {
+                    let Some(decoder) = &mut self.decoder else {
+                        return Poll::Ready(Read::Data(data));
+                    };
+                    match decoder.push(data) {
+                        Ok(data) if data.is_empty() => {}
+                        Ok(data) => return Poll::Ready(Read::Data(data)),
+                        Err(error) => return Poll::Ready(undecodable(&error)),
+                    }
+                }
+                // Trailers of an event stream mean nothing to anybody who reads events.
+                Raw::Trailers(_) => {}
+                Raw::End => {
+                    return Poll::Ready(
+                        match self.decoder.take().map(|decoder| decoder.finish()) {
+                            Some(Err(error)) => undecodable(&error),
+                            Some(Ok(())) | None => Read::End,
+                        },
+                    );
+                }
+                Raw::Cut(kind, error) => {
+                    return Poll::Ready(Read::Cut(format!("{}: {error}", kind.as_str())));
+                }
+            }
+        }
+    }
+}
+
+fn undecodable(error: &streamweld_upstream::DecodeError) -> Read {
+    Read::Unusable(FailureClass::EncodingError, error.to_string())
+}

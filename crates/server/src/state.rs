@@ -1,0 +1,128 @@
+//! The state of a generation as clients and operators see it (protocol.md 6.6). Never the prompt, the output or a
+//! credential.
+
+use serde::Serialize;
+use streamweld_generation::{TerminalPayload, timestamp, transcript};
+use streamweld_journal::{Kind, Window};
+
+use crate::attach::Readable;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct State {
+    object: &'static str,
+    stream_id: String,
+    pub(crate) status: &'static str,
+    dialect: String,
+    model: Option<String>,
+    created_at: Option<String>,
+    last_event_at: Option<String>,
+    ended_at: Option<String>,
+    owner_alive: bool,
+    backends: Vec<String>,
+    earliest_seq: u64,
+    last_seq: u64,
+    durability: &'static str,
+    readers: usize,
+    attempts: u32,
+    migrations: u32,
+    usage: Option<Usage>,
+    terminal: Option<TerminalState>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Usage {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    total_tokens: Option<u64>,
+    estimated: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct TerminalState {
+    kind: &'static str,
+    code: Option<String>,
+    seq: u64,
+    time: String,
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasons: Option<Vec<String>>,
+}
+
+impl State {
+    pub(crate) fn of(found: &Readable) -> Self {
+        let window = &found.window;
+        let open = found.open();
+        let terminal = window.terminal();
+        let usage = transcript(window, found.dialect()).usage().map(Usage::from);
+        Self {
+            object: "streamweld.stream",
+            stream_id: window.id().to_string(),
+            status: terminal
+                .as_ref()
+                .map_or("streaming", |terminal| terminal.kind.as_str()),
+            dialect: found.dialect().as_str().to_owned(),
+            model: open.as_ref().and_then(|open| open.model.clone()),
+            created_at: open.as_ref().map(|open| open.time.clone()),
+            last_event_at: window.last_time().map(timestamp),
+            ended_at: terminal.map(|terminal| timestamp(terminal.time)),
+            owner_alive: found.handle.is_some(),
+            backends: open.map(|open| open.backend).into_iter().collect(),
+            earliest_seq: window.earliest().get(),
+            last_seq: window.committed().get(),
+            durability: if window.is_exposed() {
+                "degraded"
+            } else {
+                "durable"
+            },
+            readers: found.handle.as_ref().map_or(0, |handle| handle.readers()),
+            attempts: 1,
+            migrations: 0,
+            usage,
+            terminal: TerminalState::of(window),
+        }
+    }
+}
+
+impl TerminalState {
+    pub(crate) fn of(window: &Window) -> Option<Self> {
+        let terminal = window.terminal()?;
+        let payload = terminal_payload(window).unwrap_or_default();
+        Some(Self {
+            kind: terminal.kind.as_str(),
+            code: terminal.code.clone(),
+            seq: terminal.seq.get(),
+            time: timestamp(terminal.time),
+            message: payload.message,
+            end: payload.end.filter(|_| terminal.kind == Kind::Done),
+            reasons: payload.reasons.filter(|_| terminal.kind == Kind::Done),
+        })
+    }
+}
+
+/// What the terminal entry says, read back from its line of JSON.
+pub(crate) fn terminal_payload(window: &Window) -> Option<TerminalPayload> {
+    let terminal = window.terminal()?;
+    let data = terminal
+        .lines
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"data: "))?;
+    serde_json::from_slice(data).ok()
+}
+
+impl From<streamweld_dialect::Usage> for Usage {
+    fn from(usage: streamweld_dialect::Usage) -> Self {
+        Self {
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            total_tokens: usage.total_tokens,
+            estimated: usage.estimated,
+        }
+    }
+}
+
+/// The place of a generation in a list: its id begins with its time, so newer ids are greater.
+pub(crate) fn newest_first(left: &Readable, right: &Readable) -> std::cmp::Ordering {
+    right.window.id().cmp(&left.window.id())
+}

@@ -1,0 +1,208 @@
+//! From a reader to the body of a response: runs of blocks, heartbeats, and the end as its client has to see it.
+//!
+//! ```text
+//! Live ──terminal──> Last ──> Done             a clean end
+//!   │                  └───> Leaving ──> Abort  the form has left, then the break
+//!   └── overtaken, closed ─────────────> Abort
+//! ```
+//!
+//! There is no queue here: the connection asks for the next run when it has room, and gets everything that was
+//! committed since, at most 256 KiB.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body::Frame;
+use streamweld_dialect::{Dialect, error_ending};
+use streamweld_generation::Attached;
+use streamweld_journal::{Closed, Cursor, Kind, Step, Terminal};
+use streamweld_sse::HEARTBEAT;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::body::{Abort, Chunk, Sent};
+use crate::io::Breaker;
+
+/// The most that is handed over at once, so that a slow connection pins little.
+const MAX_RUN: usize = 256 << 10;
+
+/// How a response shows its generation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// The client has shown that it resumes, so an error ends cleanly, with an id to come back with.
+    pub(crate) resumes: bool,
+    /// It sees control events.
+    pub(crate) control: bool,
+    /// Blocks carry ids.
+    pub(crate) ids: bool,
+    /// How its events are understood.
+    pub(crate) dialect: Dialect,
+    /// How long silence may last.
+    pub(crate) heartbeat: Duration,
+}
+
+/// One response that reads a generation.
+pub(crate) struct StreamBody {
+    attached: Attached,
+    manner: Manner,
+    phase: Phase,
+    written: Instant,
+    beat: Pin<Box<Sleep>>,
+    breaker: Breaker,
+}
+
+enum Phase {
+    Live,
+    Leaving(Sent),
+    Abort(&'static str),
+    Done,
+}
+
+impl StreamBody {
+    pub(crate) fn new(attached: Attached, manner: Manner, breaker: Breaker) -> Self {
+        let now = Instant::now();
+        Self {
+            attached,
+            manner,
+            phase: Phase::Live,
+            written: now,
+            beat: Box::pin(sleep_until(now + manner.heartbeat)),
+            breaker,
+        }
+    }
+
+    pub(crate) fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Chunk>, Abort>>> {
+        // Nothing in here is address-sensitive: the timer has a box of its own.
+        let this = self.get_mut();
+        loop {
+            match &this.phase {
+                Phase::Live => {}
+                Phase::Leaving(sent) => {
+                    ready!(sent.poll_sent(cx));
+                    this.phase = Phase::Abort("the generation ended in error");
+                    continue;
+                }
+                Phase::Abort(why) => {
+                    let why = *why;
+                    this.phase = Phase::Done;
+                    this.breaker.arm();
+                    return Poll::Ready(Some(Err(Abort(why))));
+                }
+                Phase::Done => return Poll::Ready(None),
+            }
+            match this.attached.poll_next(cx, MAX_RUN) {
+                Poll::Ready(Step::Run { bytes, .. }) => {
+                    this.written = Instant::now();
+                    return Poll::Ready(Some(Ok(Frame::data(Chunk::from(bytes)))));
+                }
+                Poll::Ready(Step::End {
+                    terminal,
+                    sequenced,
+                }) => {
+                    if let Some(chunk) = this.end(&terminal, sequenced) {
+                        return Poll::Ready(Some(Ok(Frame::data(chunk))));
+                    }
+                }
+                Poll::Ready(Step::Overtaken { .. }) => {
+                    this.phase = Phase::Abort("retention has passed the reader by")
+                }
+                Poll::Ready(Step::Closed(why)) => {
+                    if let Some(chunk) = this.closed(why) {
+                        return Poll::Ready(Some(Ok(Frame::data(chunk))));
+                    }
+                }
+                Poll::Pending => {
+                    ready!(this.beat.as_mut().poll(cx));
+                    let due = this.written + this.manner.heartbeat;
+                    let now = Instant::now();
+                    if now >= due {
+                        this.written = now;
+                        this.beat.as_mut().reset(now + this.manner.heartbeat);
+                        return Poll::Ready(Some(Ok(Frame::data(Chunk::from(
+                            Bytes::from_static(HEARTBEAT),
+                        )))));
+                    }
+                    this.beat.as_mut().reset(due);
+                }
+            }
+        }
+    }
+
+    /// Renders the terminal and decides what follows it.
+    fn end(&mut self, terminal: &Arc<Terminal>, sequenced: bool) -> Option<Chunk> {
+        let window = self.attached.window();
+        let id = (sequenced && self.manner.ids).then(|| Cursor {
+            stream: window.id(),
+            seq: terminal.seq,
+            epoch: window.epoch(),
+        });
+        let failed = terminal.kind == Kind::Error;
+        let mut out = BytesMut::new();
+        if self.manner.control {
+            out.extend_from_slice(&terminal.ending);
+            out.extend_from_slice(&terminal.lines);
+            if let Some(id) = id {
+                out.extend_from_slice(format!("id: {id}\n").as_bytes());
+            }
+            out.extend_from_slice(b"\n");
+        } else {
+            // A client that cannot come back must not be led to believe it could: no id on an error then.
+            let id = id.filter(|_| !failed || self.manner.resumes);
+            match (id, terminal.id_at) {
+                (Some(id), Some(at)) => {
+                    out.extend_from_slice(&terminal.ending[..at]);
+                    out.extend_from_slice(format!("id: {id}\n").as_bytes());
+                    out.extend_from_slice(&terminal.ending[at..]);
+                }
+                _ => out.extend_from_slice(&terminal.ending),
+            }
+        }
+        // A dialect without a form for errors has only the break to show one with.
+        let clean =
+            !failed || self.manner.control || (self.manner.resumes && !terminal.ending.is_empty());
+        self.last(out.freeze(), clean, "the generation ended in error")
+    }
+
+    /// The window was closed without a terminal.
+    fn closed(&mut self, why: Closed) -> Option<Chunk> {
+        let shown = match why {
+            // It goes on elsewhere, or will be ended there: the client comes back and sees.
+            Closed::Shutdown | Closed::Fenced => None,
+            Closed::Failed => Some(("internal_error", "ended by a fault of the proxy")),
+            Closed::Incomplete => Some((
+                "journal_incomplete",
+                "the journal lost a part of this answer",
+            )),
+        };
+        let form =
+            shown.map(|(code, message)| error_ending(self.manner.dialect, code, message).bytes);
+        self.last(
+            Bytes::from(form.unwrap_or_default()),
+            false,
+            "the generation was closed",
+        )
+    }
+
+    fn last(&mut self, bytes: Bytes, clean: bool, why: &'static str) -> Option<Chunk> {
+        if bytes.is_empty() {
+            self.phase = if clean {
+                Phase::Done
+            } else {
+                Phase::Abort(why)
+            };
+            return None;
+        }
+        if clean {
+            self.phase = Phase::Done;
+            return Some(Chunk::from(bytes));
+        }
+        let (chunk, sent) = Chunk::tracked(bytes);
+        self.phase = Phase::Leaving(sent);
+        Some(chunk)
+    }
+}

@@ -1,0 +1,202 @@
+//! `/v1/streams/{id}`, `…/events` and `…/stop`.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Method, Response};
+use serde::Serialize;
+use streamweld_generation::lifecycle::By;
+use streamweld_generation::{Access, transcript};
+use streamweld_journal::{Cursor, Epoch, Kind, Seq, StreamId, parse_seq};
+
+use crate::app::App;
+use crate::attach::{self, Reading, invalid_cursor};
+use crate::body::Body;
+use crate::error::{Error, ErrorCode};
+use crate::io::Breaker;
+use crate::state::{self, State, TerminalState};
+use crate::{head, query};
+
+/// Replays and follows a generation.
+pub(crate) async fn events(
+    app: &App,
+    id: &str,
+    method: &Method,
+    query: Option<&str>,
+    headers: &HeaderMap,
+    breaker: Breaker,
+) -> Result<Response<Body>, Error> {
+    only(method, "GET")?;
+    let id = parse_id(id)?;
+    let control = control(headers, query, true)?;
+    let found = attach::find(app, id, Some(&app.access(headers))).await?;
+    let cursor = cursor(id, query, headers)?;
+    attach::read(
+        app,
+        found,
+        cursor,
+        Reading {
+            control,
+            resumes: true,
+            breaker,
+        },
+    )
+}
+
+/// Shows what a generation is and where it stands.
+pub(crate) async fn state(
+    app: &App,
+    id: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Error> {
+    only(method, "GET")?;
+    let found = attach::find(app, parse_id(id)?, Some(&app.access(headers))).await?;
+    Ok(json(&State::of(&found)))
+}
+
+/// Stops a generation for its client.
+pub(crate) async fn stop(
+    app: &App,
+    id: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Error> {
+    only(method, "POST")?;
+    stop_as(app, parse_id(id)?, Some(&app.access(headers)), By::Client).await
+}
+
+/// Stops a generation. Answers once the terminal is committed.
+pub(crate) async fn stop_as(
+    app: &App,
+    id: StreamId,
+    access: Option<&Access>,
+    by: By,
+) -> Result<Response<Body>, Error> {
+    #[derive(Serialize)]
+    struct Stopped {
+        object: &'static str,
+        stream_id: String,
+        status: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        usage: Option<state::Usage>,
+        terminal: Option<TerminalState>,
+    }
+    let found = attach::find(app, id, access).await?;
+    if let Some(handle) = &found.handle {
+        handle.stop(by);
+        handle.ended().await;
+    }
+    match found.window.terminal() {
+        Some(terminal) if terminal.kind == Kind::Stopped => {
+            let transcript = transcript(&found.window, found.dialect());
+            Ok(json(&Stopped {
+                object: "streamweld.stop",
+                stream_id: id.to_string(),
+                status: "stopped",
+                text: (by == By::Client).then(|| transcript.text().to_owned()),
+                usage: transcript.usage().map(Into::into),
+                terminal: TerminalState::of(&found.window),
+            }))
+        }
+        Some(terminal) => {
+            let message = format!("it had already ended as {}", terminal.kind.as_str());
+            Err(Error::new(ErrorCode::AlreadyTerminal, message).about(id))
+        }
+        None => Err(Error::new(
+            ErrorCode::InternalError,
+            "the stream was closed without a terminal",
+        )
+        .about(id)),
+    }
+}
+
+/// A stream id from a path.
+pub(crate) fn parse_id(id: &str) -> Result<StreamId, Error> {
+    StreamId::parse(id).map_err(|_| {
+        Error::new(
+            ErrorCode::InvalidStreamId,
+            "a stream id is a ULID in lowercase: 26 characters of 0-9 and a-z without i, l, o, u",
+        )
+    })
+}
+
+/// Whether the request asks for control events (protocol.md 5.1). On the data path the query may be the backend's.
+pub(crate) fn control(
+    headers: &HeaderMap,
+    query: Option<&str>,
+    query_is_ours: bool,
+) -> Result<bool, Error> {
+    let from_query = query::first(query, "events");
+    let values = headers
+        .get_all(head::EVENTS)
+        .iter()
+        .map(HeaderValue::as_bytes);
+    let mut control = false;
+    for value in values.chain(
+        from_query
+            .as_deref()
+            .filter(|value| query_is_ours || *value == b"control"),
+    ) {
+        if value != b"control" {
+            return Err(Error::new(
+                ErrorCode::InvalidParameter,
+                "the only events to ask for are `control`",
+            ));
+        }
+        control = true;
+    }
+    Ok(control)
+}
+
+fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<Cursor, Error> {
+    let mut fields = headers.get_all(head::LAST_EVENT_ID).iter();
+    let from_header = fields.next().map(HeaderValue::as_bytes);
+    if fields.next().is_some() {
+        return Err(invalid_cursor("there are several Last-Event-ID fields"));
+    }
+    let from_query =
+        query::first(query, "last_event_id").or_else(|| query::first(query, "lastEventId"));
+    let Some(text) = from_header.or(from_query.as_deref()) else {
+        return Ok(Cursor {
+            stream: id,
+            seq: Seq::ZERO,
+            epoch: Epoch::FIRST,
+        });
+    };
+    if let Some(seq) = parse_seq(text) {
+        return Ok(Cursor {
+            stream: id,
+            seq,
+            epoch: Epoch::FIRST,
+        });
+    }
+    let cursor =
+        Cursor::parse(text).map_err(|_| invalid_cursor("expected <stream id>:<seq> or <seq>"))?;
+    if cursor.stream != id {
+        let message = "the cursor belongs to another stream than the path names";
+        return Err(Error::new(ErrorCode::CursorMismatch, message).about(id));
+    }
+    Ok(cursor)
+}
+
+fn only(method: &Method, allowed: &'static str) -> Result<(), Error> {
+    if method.as_str() == allowed {
+        Ok(())
+    } else {
+        Err(Error::method_not_allowed(allowed))
+    }
+}
+
+/// A JSON answer.
+pub(crate) fn json(value: &impl Serialize) -> Response<Body> {
+    let bytes = serde_json::to_vec(value).expect("plain structs serialise");
+    let mut response = Response::new(Body::full(Bytes::from(bytes)));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,241 @@
+//! The command line. Each flag can be given as a `STREAMWELD_*` variable as well; a flag wins.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use streamweld_generation::OrphanPolicy;
+use streamweld_upstream::BackendUrl;
+
+use crate::values::{duration, positive_duration, size};
+
+/// Makes streamed answers of inference servers durable and resumable.
+#[derive(Debug, Parser)]
+#[command(name = "streamweld", version, propagate_version = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve in front of a backend.
+    Serve(Box<Serve>),
+    /// Be a scriptable fake inference server.
+    Mock(Mock),
+    /// Show what it does: cut, resume, second reader, stop.
+    Demo(Demo),
+}
+
+/// Serve in front of a backend.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Serve {
+    /// The inference server, such as http://127.0.0.1:8000
+    #[arg(long, env = "STREAMWELD_BACKEND", value_name = "URL")]
+    pub(crate) backend: BackendUrl,
+    /// What the backend is called in errors, logs and states [default: its host and port]
+    #[arg(long, env = "STREAMWELD_BACKEND_NAME", value_name = "NAME")]
+    pub(crate) backend_name: Option<String>,
+    /// PEM file with certificates to trust for the backend, besides the system's
+    #[arg(long, env = "STREAMWELD_BACKEND_CA", value_name = "FILE")]
+    pub(crate) backend_ca: Option<PathBuf>,
+    /// Speak HTTP/2 to the backend, by prior knowledge when it is plain http
+    #[arg(long, env = "STREAMWELD_BACKEND_HTTP2")]
+    pub(crate) backend_http2: bool,
+    /// Where clients connect
+    #[arg(
+        long,
+        env = "STREAMWELD_LISTEN",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:8080"
+    )]
+    pub(crate) listen: SocketAddr,
+    /// Where probes, scrapers and operators connect
+    #[arg(
+        long,
+        env = "STREAMWELD_ADMIN_LISTEN",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:9090"
+    )]
+    pub(crate) admin_listen: SocketAddr,
+    /// File with the admin token; without one /admin/* answers loopback only
+    #[arg(long, env = "STREAMWELD_ADMIN_TOKEN_FILE", value_name = "FILE")]
+    pub(crate) admin_token_file: Option<PathBuf>,
+
+    /// Bytes of one generation in the journal; its oldest entries go first
+    #[arg(long, env = "STREAMWELD_JOURNAL_PER_GENERATION", value_name = "SIZE", default_value = "32MiB", value_parser = size)]
+    pub(crate) journal_per_generation: ByteSize,
+    /// Bytes of all generations in the journal; finished ones go first
+    #[arg(long, env = "STREAMWELD_JOURNAL_TOTAL", value_name = "SIZE", default_value = "512MiB", value_parser = size)]
+    pub(crate) journal_total: ByteSize,
+    /// How long a generation can be read after its end
+    #[arg(long, env = "STREAMWELD_RETENTION", value_name = "TIME", default_value = "10m", value_parser = duration)]
+    pub(crate) retention: Duration,
+
+    /// What happens when the last reader leaves: continue, cancel, cancel_after=TIME
+    #[arg(
+        long,
+        env = "STREAMWELD_ORPHAN_POLICY",
+        value_name = "POLICY",
+        default_value = "continue"
+    )]
+    pub(crate) orphan_policy: OrphanPolicy,
+    /// Longest life of a generation
+    #[arg(long, env = "STREAMWELD_MAX_DURATION", value_name = "TIME", default_value = "1h", value_parser = positive_duration)]
+    pub(crate) max_duration: Duration,
+    /// Largest event of a backend
+    #[arg(long, env = "STREAMWELD_MAX_EVENT", value_name = "SIZE", default_value = "16MiB", value_parser = size)]
+    pub(crate) max_event: ByteSize,
+    /// How long the answer to a lost client waits for the same request again
+    #[arg(long, env = "STREAMWELD_RETRY_JOIN", value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub(crate) retry_join: Duration,
+    /// GET path whose event streams are made durable; a prefix when it ends in `*` (repeatable)
+    #[arg(
+        long,
+        env = "STREAMWELD_DURABLE_GET",
+        value_name = "PATH",
+        value_delimiter = ','
+    )]
+    pub(crate) durable_get: Vec<String>,
+    /// Header field that carries a credential, beside the usual ones (repeatable)
+    #[arg(
+        long,
+        env = "STREAMWELD_CREDENTIAL_HEADER",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    pub(crate) credential_header: Vec<http::HeaderName>,
+
+    /// A comment line is sent after this long without a byte
+    #[arg(long, env = "STREAMWELD_HEARTBEAT", value_name = "TIME", default_value = "15s", value_parser = positive_duration)]
+    pub(crate) heartbeat: Duration,
+    /// A connection that takes no byte for this long is closed
+    #[arg(long, env = "STREAMWELD_WRITE_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = positive_duration)]
+    pub(crate) write_timeout: Duration,
+    /// Largest request body [default: no limit]
+    #[arg(long, env = "STREAMWELD_MAX_REQUEST_BODY", value_name = "SIZE", value_parser = size)]
+    pub(crate) max_request_body: Option<ByteSize>,
+    /// How much of a body is read ahead to compare it with an earlier one
+    #[arg(long, env = "STREAMWELD_MAX_KEPT_BODY", value_name = "SIZE", default_value = "32MiB", value_parser = size)]
+    pub(crate) max_kept_body: ByteSize,
+
+    /// How long connecting to the backend may take
+    #[arg(long, env = "STREAMWELD_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = positive_duration)]
+    pub(crate) connect_timeout: Duration,
+    /// How long the backend may take until the head of its answer [default: no limit]
+    #[arg(long, env = "STREAMWELD_FIRST_BYTE_TIMEOUT", value_name = "TIME", value_parser = positive_duration)]
+    pub(crate) first_byte_timeout: Option<Duration>,
+
+    /// How long running generations may finish after SIGTERM
+    #[arg(long, env = "STREAMWELD_SHUTDOWN_GRACE", value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub(crate) shutdown_grace: Duration,
+    /// Worker threads [default: one for each core]
+    #[arg(long, env = "STREAMWELD_THREADS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    #[command(flatten)]
+    pub(crate) log: Log,
+}
+
+/// What is logged.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct Log {
+    /// How log lines look
+    #[arg(
+        long,
+        env = "STREAMWELD_LOG_FORMAT",
+        value_enum,
+        default_value = "text"
+    )]
+    pub(crate) log_format: LogFormat,
+    /// The least important lines that are logged
+    #[arg(long, env = "STREAMWELD_LOG_LEVEL", value_enum, default_value = "info")]
+    pub(crate) log_level: LogLevel,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// Be a scriptable fake inference server.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Mock {
+    /// Where to listen
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8000")]
+    pub(crate) listen: SocketAddr,
+    /// What to do, as JSON; single members are easier by --set
+    #[arg(long, value_name = "JSON", conflicts_with = "script_file")]
+    pub(crate) script: Option<String>,
+    /// A file with the script
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script_file: Option<PathBuf>,
+    /// A member of the script, such as tokens=50, pace=20ms or end=rst_after:10 (repeatable)
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+/// Show what Streamweld does.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Demo {
+    /// A real OpenAI-compatible server to demonstrate in front of [default: a mock of its own]
+    #[arg(long, value_name = "URL")]
+    pub(crate) backend: Option<BackendUrl>,
+    /// The model to ask for
+    #[arg(long, value_name = "NAME", default_value = "mock")]
+    pub(crate) model: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_server() {
+        let Ok(Args {
+            command: Command::Serve(serve),
+        }) = Args::try_parse_from(["streamweld", "serve", "--backend", "http://127.0.0.1:8000"])
+        else {
+            panic!("does not parse");
+        };
+        let config = crate::serve::config(&serve).expect("valid");
+        let defaults = streamweld_server::Config::new(config.backend.clone());
+        assert_eq!(format!("{config:?}"), format!("{defaults:?}"));
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        let error = Args::try_parse_from([
+            "streamweld",
+            "serve",
+            "--backend",
+            "http://a",
+            "--orphan-policy",
+            "stop",
+        ])
+        .expect_err("refused")
+        .to_string();
+        assert!(
+            error.contains("--orphan-policy") && error.contains("cancel_after"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! `streamweld demo`: the main job, shown step by step over real sockets.
+#![allow(
+    clippy::print_stdout,
+    reason = "a command's answer goes to standard output"
+)]
+
+mod client;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use streamweld_mock::{Mock, MockConfig, Script};
+use streamweld_server::{Config, Server};
+use streamweld_upstream::{Backend, BackendUrl};
+use tokio::sync::oneshot;
+
+use self::client::{Client, Seen};
+use crate::args;
+use crate::serve::runtime;
+
+/// Runs every step, or says which one did not hold.
+pub(crate) fn run(args: args::Demo) -> anyhow::Result<ExitCode> {
+    runtime(None)?.block_on(show(args))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn show(args: args::Demo) -> anyhow::Result<()> {
+    let mock = match &args.backend {
+        Some(_) => None,
+        None => Some(start_mock().await?),
+    };
+    let backend = match (&args.backend, &mock) {
+        (Some(url), _) => url.clone(),
+        (None, Some(mock)) => mock.url().parse().context("the mock has an odd address")?,
+        (None, None) => bail!("there is no backend"),
+    };
+    let (client, stop) = start_server(&backend, &args.model).await?;
+    println!("streamweld  http://{}", client.addr);
+    println!(
+        "backend     {}",
+        if mock.is_some() {
+            "a fake inference server of its own"
+        } else {
+            "the one you named"
+        }
+    );
+
+    let id = cut_and_resume(&client).await?;
+    if let Some(mock) = &mock {
+        let asked = mock.recorder().requests().len();
+        ensure!(asked == 1, "the backend was asked {asked} times");
+        println!("   the backend was asked once");
+    }
+    second_reader(&client).await?;
+    stop_one(&client).await?;
+    point_an_app(&client, &id);
+    let _ = stop.send(());
+    Ok(())
+}
+
+/// An answer is cut in the middle and taken up again.
+async fn cut_and_resume(client: &Client) -> anyhow::Result<String> {
+    step(1, "stream an answer, and cut the connection in the middle");
+    let mut stream = client.ask(None).await?;
+    let id = stream
+        .header("x-streamweld-stream-id")
+        .context("no stream id in the head")?;
+    println!("   X-Streamweld-Stream-Id: {id}");
+    println!(
+        "   X-Streamweld-Durability: {}",
+        stream.header("x-streamweld-durability").unwrap_or_default()
+    );
+    let mut seen = Vec::new();
+    while seen.len() < 6 {
+        seen.push(
+            stream
+                .next()
+                .await?
+                .context("the answer was too short to be cut")?,
+        );
+    }
+    drop(stream);
+    let cursor = seen
+        .last()
+        .and_then(|seen| seen.id.clone())
+        .context("an event came without an id")?;
+    show_text(&seen);
+    println!(
+        "   ✂ the connection is gone after {} events; the last id was {cursor}",
+        seen.len()
+    );
+
+    step(2, "send the same request again, with Last-Event-ID");
+    let mut stream = client.ask(Some(&cursor)).await?;
+    let resumed = stream.rest().await?;
+    show_text(&resumed);
+    seen.extend(resumed);
+
+    step(3, "compare with an uninterrupted replay of the journal");
+    let whole = client.events(&id, None).await?.rest().await?;
+    ensure!(seen == whole, "the pieces are not the whole");
+    println!(
+        "   {} events in two pieces = {} events in one: nothing lost, nothing doubled ✓",
+        seen.len(),
+        whole.len()
+    );
+    Ok(id)
+}
+
+/// A second device joins while the answer runs.
+async fn second_reader(client: &Client) -> anyhow::Result<()> {
+    step(4, "attach a second reader while an answer runs");
+    let mut first = client.ask(None).await?;
+    let id = first
+        .header("x-streamweld-stream-id")
+        .context("no stream id in the head")?;
+    let mut one = Vec::new();
+    while one.len() < 4 {
+        one.push(
+            first
+                .next()
+                .await?
+                .context("the answer was too short to be joined")?,
+        );
+    }
+    let mut second = client.events(&id, None).await?;
+    let (rest, two) = tokio::try_join!(first.rest(), second.rest())?;
+    one.extend(rest);
+    ensure!(one == two, "the two readers saw different answers");
+    println!(
+        "   the first saw {} events, the second, who came late, the same {} ✓",
+        one.len(),
+        two.len()
+    );
+    Ok(())
+}
+
+/// Only an explicit stop cancels.
+async fn stop_one(client: &Client) -> anyhow::Result<()> {
+    step(5, "stop a generation");
+    let mut stream = client.ask(None).await?;
+    let id = stream
+        .header("x-streamweld-stream-id")
+        .context("no stream id in the head")?;
+    stream
+        .next()
+        .await?
+        .context("the answer was too short to be stopped")?;
+    stream
+        .next()
+        .await?
+        .context("the answer was too short to be stopped")?;
+    let answer = client.stop(&id).await?;
+    let rest = stream.rest().await?;
+    println!("   POST /v1/streams/{id}/stop");
+    println!("   {answer}");
+    ensure!(
+        answer.contains("\"status\":\"stopped\""),
+        "it was not stopped"
+    );
+    ensure!(
+        rest.last().is_some_and(|last| last.data == "[DONE]"),
+        "the reader saw no end"
+    );
+    println!("   its reader saw a proper end ✓");
+    Ok(())
+}
+
+fn point_an_app(client: &Client, id: &str) {
+    println!("\nTo use it, put it in front of your inference server and point apps at it:\n");
+    println!("   streamweld serve --backend http://127.0.0.1:8000");
+    println!("   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 python your_app.py");
+    println!("\nTo resume by hand (the demo's server ends with it):\n");
+    println!(
+        "   curl -N -H 'Last-Event-ID: {id}:7' http://{}/v1/streams/{id}/events",
+        client.addr
+    );
+}
+
+fn step(number: u32, what: &str) {
+    println!("\n{number}. {what}");
+}
+
+fn show_text(seen: &[Seen]) {
+    let text: String = seen.iter().filter_map(Seen::text).collect();
+    println!("   {:?}", text);
+}
+
+async fn start_mock() -> anyhow::Result<Mock> {
+    let script = Script {
+        tokens: Some(24),
+        pace: Duration::from_millis(40),
+        ..Script::default()
+    };
+    Mock::bind(
+        "127.0.0.1:0",
+        MockConfig {
+            default: script,
+            ..MockConfig::default()
+        },
+    )
+    .await
+    .context("cannot start the fake inference server")
+}
+
+async fn start_server(
+    backend: &BackendUrl,
+    model: &str,
+) -> anyhow::Result<(Client, oneshot::Sender<()>)> {
+    let mut config = Config::new(Backend::named("demo", backend.clone()));
+    config.listen = ([127, 0, 0, 1], 0).into();
+    config.admin_listen = ([127, 0, 0, 1], 0).into();
+    config.shutdown_grace = Duration::ZERO;
+    let server = Server::bind(config).await?;
+    let addr = server.data_addr()?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    // Ends when `stop` is used or dropped, at the latest with the runtime.
+    tokio::spawn(server.run(async { drop(stopped.await) }));
+    Ok((
+        Client {
+            addr,
+            model: model.to_owned(),
+        },
+        stop,
+    ))
+}

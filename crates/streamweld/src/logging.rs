@@ -1,0 +1,28 @@
+//! Log lines: what happened to which generation, never what it said.
+
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::args::{Log, LogFormat, LogLevel};
+
+/// Logs to standard error. Libraries below us are kept at warnings: at finer levels some of them print what they
+/// send.
+pub(crate) fn start(log: &Log) {
+    let level = match log.log_level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    let filter = Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target("streamweld", level);
+    let registry = tracing_subscriber::registry().with(filter);
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    match log.log_format {
+        LogFormat::Json => registry.with(layer.json().flatten_event(true)).init(),
+        LogFormat::Text => registry.with(layer).init(),
+    }
+}

@@ -1,0 +1,199 @@
+//! `streamweld serve`.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use streamweld_generation::OrphanPolicy;
+use streamweld_server::config::{EdgeConfig, GenerationConfig, JournalConfig, Secret};
+use streamweld_server::{Config, Server};
+use streamweld_upstream::{Backend, Protocol, UpstreamConfig};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::info;
+
+use crate::args::Serve;
+use crate::logging;
+use crate::values::show_size;
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) fn run(args: Serve) -> anyhow::Result<ExitCode> {
+    logging::start(&args.log);
+    let config = config(&args)?;
+    let runtime = runtime(args.threads)?;
+    let code = runtime.block_on(serve(config))?;
+    // Nothing is waited for any more: a blocking name lookup must not hold the exit up.
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+/// What the command line asks for.
+pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
+    let backend = match &args.backend_name {
+        Some(name) => Backend::named(name.as_str(), args.backend.clone()),
+        None => Backend::new(args.backend.clone()),
+    };
+    let admin_token = args
+        .admin_token_file
+        .as_ref()
+        .map(|file| {
+            Secret::from_file(file)
+                .with_context(|| format!("cannot read admin-token-file {}", file.display()))
+        })
+        .transpose()?;
+    Ok(Config {
+        listen: args.listen,
+        admin_listen: args.admin_listen,
+        backend,
+        upstream: UpstreamConfig {
+            connect_timeout: args.connect_timeout,
+            first_byte_timeout: args.first_byte_timeout,
+            protocol: if args.backend_http2 {
+                Protocol::Http2
+            } else {
+                Protocol::Auto
+            },
+            extra_ca_file: args.backend_ca.clone(),
+            ..UpstreamConfig::default()
+        },
+        journal: JournalConfig {
+            per_generation: bytes(args.journal_per_generation.as_u64()),
+            total: args.journal_total.as_u64(),
+            retention: args.retention,
+        },
+        generation: GenerationConfig {
+            orphan_policy: args.orphan_policy,
+            max_duration: args.max_duration,
+            max_event: bytes(args.max_event.as_u64()),
+            retry_join: args.retry_join,
+            durable_get: args.durable_get.clone(),
+            credential_headers: args
+                .credential_header
+                .iter()
+                .map(|name| name.as_str().to_owned())
+                .collect(),
+            ..GenerationConfig::default()
+        },
+        edge: EdgeConfig {
+            heartbeat: args.heartbeat,
+            write_timeout: args.write_timeout,
+            max_request_body: args.max_request_body.map(|size| size.as_u64()),
+            max_kept_body: bytes(args.max_kept_body.as_u64()),
+            ..EdgeConfig::default()
+        },
+        admin_token,
+        shutdown_grace: args.shutdown_grace,
+    })
+}
+
+async fn serve(config: Config) -> anyhow::Result<ExitCode> {
+    show(&config);
+    let mut signals = Signals::new()?;
+    let server = Server::bind(config).await?;
+    info!("data listener on http://{}", server.data_addr()?);
+    info!("admin listener on http://{}", server.admin_addr()?);
+    tokio::select! {
+        // The first signal begins the shutdown inside; the second is waited for by the other arm.
+        () = server.run(signals.first()) => Ok(ExitCode::SUCCESS),
+        code = Signals::new()?.second() => Ok(ExitCode::from(code)),
+    }
+}
+
+/// The two signals that end a server.
+struct Signals {
+    term: Signal,
+    int: Signal,
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self {
+            term: listen(SignalKind::terminate())?,
+            int: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn first(&mut self) {
+        self.next().await;
+    }
+
+    async fn second(mut self) -> u8 {
+        self.next().await;
+        self.next().await
+    }
+
+    /// The exit code that a shell gives a process killed by the signal.
+    async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.term.recv() => 143,
+            _ = self.int.recv() => 130,
+        }
+    }
+}
+
+/// The effective configuration, one line for each part; never a secret.
+fn show(config: &Config) {
+    let limit = |size: Option<u64>| size.map_or_else(|| "none".to_owned(), show_size);
+    let time = |time| humantime::format_duration(time).to_string();
+    let policy = |policy: OrphanPolicy| policy.to_string();
+    info!(
+        name = config.backend.name(),
+        tls = config.backend.url().is_tls(),
+        connect_timeout = time(config.upstream.connect_timeout),
+        first_byte_timeout = config
+            .upstream
+            .first_byte_timeout
+            .map_or_else(|| "none".to_owned(), time),
+        "backend"
+    );
+    info!(
+        kind = "memory",
+        per_generation = show_size(config.journal.per_generation as u64),
+        total = show_size(config.journal.total),
+        retention = time(config.journal.retention),
+        "journal"
+    );
+    info!(
+        orphan_policy = policy(config.generation.orphan_policy),
+        max_duration = time(config.generation.max_duration),
+        max_event = show_size(config.generation.max_event as u64),
+        retry_join = time(config.generation.retry_join),
+        durable_get = ?config.generation.durable_get,
+        credential_headers = ?config.generation.credential_headers,
+        "generations"
+    );
+    info!(
+        heartbeat = time(config.edge.heartbeat),
+        write_timeout = time(config.edge.write_timeout),
+        max_request_body = limit(config.edge.max_request_body),
+        max_kept_body = show_size(config.edge.max_kept_body as u64),
+        admin_token = if config.admin_token.is_some() {
+            "set"
+        } else {
+            "none"
+        },
+        shutdown_grace = time(config.shutdown_grace),
+        "edge"
+    );
+}
+
+/// A runtime with as many workers as asked for. One worker needs no thread pool.
+pub(crate) fn runtime(threads: Option<u16>) -> anyhow::Result<Runtime> {
+    let mut builder = match threads {
+        Some(1) => Builder::new_current_thread(),
+        Some(threads) => {
+            let mut builder = Builder::new_multi_thread();
+            builder.worker_threads(threads.into());
+            builder
+        }
+        None => Builder::new_multi_thread(),
+    };
+    builder
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
+}
+
+fn bytes(size: u64) -> usize {
+    usize::try_from(size).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,45 @@
+//! Talking to a backend.
+//!
+//! One request goes to one [`Backend`]; what comes back is a response head and a [`Source`], the
+//! seam through which the body is read. The seam is narrow on purpose: bytes, trailers, and then
+//! exactly one of *end* (the framing said so) and *cut* (it did not). Above it nobody knows which
+//! HTTP implementation stands behind.
+//!
+//! Promises:
+//! - The target comes from the configured backend only, never from the request.
+//! - A response whose end cannot be trusted is refused, and its connection is never used again
+//!   (`head` lists which responses, and what the HTTP implementation does with them by itself).
+//! - A body that stopped early is never reported as ended.
+//! - Redirects are not followed, and a request that may have reached the backend is not repeated.
+//! - No error text shows an address or a credential; a backend is known by its name only.
+//!
+//! This crate does not know that streams are durable. It knows no dialect, no journal and no event
+//! format. It strips no headers in either direction (whoever forwards does), and decides no
+//! retries beyond the one that is invisible (see [`Client::send`]).
+
+mod backend;
+mod client;
+mod config;
+mod connect;
+mod connection;
+mod cut;
+mod decode;
+mod error;
+mod head;
+mod pool;
+mod request_body;
+mod source;
+mod transport;
+mod upgrade;
+
+pub use backend::{Backend, BackendUrl, BackendUrlError};
+pub use client::Client;
+pub use config::{ConfigError, Protocol, UpstreamConfig};
+pub use cut::CutKind;
+pub use decode::{Coding, DecodeError, Decoder};
+pub use error::{ErrorKind, Phase, UpstreamError};
+pub use source::{BodyCut, Read, Source, SourceBody};
+pub use upgrade::{Upgraded, upgrade};
+
+/// An error of any kind, as the end of a chain that goes to the log.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

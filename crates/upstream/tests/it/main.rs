@@ -1,0 +1,17 @@
+//! The client against real sockets.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a failed step fails the test, in helpers too"
+)]
+
+mod decode;
+mod errors;
+mod heads;
+mod http2;
+mod hyper_alone;
+mod raw;
+mod reuse;
+mod source;
+mod tls;
+mod upgrade;

@@ -1,0 +1,3 @@
+//! Stories over real sockets, one module for each capability.
+
+mod first;
