@@ -79,7 +79,9 @@ pub(crate) struct Committer<'a> {
     again: Option<(Instant, Again)>,
     exposed: bool,
     over: bool,
-    /// What the window held when its suffix was first shown without ids.
+    /// An append came to nothing since the last one that stands.
+    missed: bool,
+    /// What the window held when an append last stood: what came since is the suffix.
     held_before: usize,
     /// Bytes of this suffix that are counted in the total.
     counted: usize,
@@ -123,6 +125,7 @@ impl<'a> Committer<'a> {
             again: None,
             exposed: false,
             over: false,
+            missed: false,
             held_before: 0,
             counted: 0,
         }
@@ -196,6 +199,7 @@ impl<'a> Committer<'a> {
                     Outcome::Yes => {
                         self.stands = Seq::FIRST;
                         self.window.commit(Seq::FIRST);
+                        self.held_before = self.window.held();
                         Progress::Opened
                     }
                     // An open whose outcome is unknown is not worth waiting for: nothing has been shown yet.
@@ -275,8 +279,14 @@ impl<'a> Committer<'a> {
 
     /// The journal holds everything through `through`.
     fn stands_at(&mut self, through: Seq) -> Option<Progress> {
+        // A read-back that finds nothing new is no success: patience runs on.
+        let progress = through > self.stands;
         self.stands = through;
         self.window.commit(through);
+        if progress {
+            self.missed = false;
+            self.held_before = self.window.held();
+        }
         if through == self.window.received() {
             self.waiting = None;
             self.uncount();
@@ -290,8 +300,13 @@ impl<'a> Committer<'a> {
                 self.over = true;
                 return Some(Progress::Finished);
             }
-        } else {
+        } else if progress {
             self.waiting = Some(Instant::now());
+        } else if self.missed {
+            // It reads but does not write: asked again at once, it would be asked without end.
+            self.again = Some((Instant::now() + RETRY_EVERY, Again::Append));
+        } else {
+            self.missed = true;
         }
         None
     }
@@ -387,7 +402,6 @@ impl<'a> Committer<'a> {
     fn expose(&mut self, why: &'static str) {
         if !self.exposed {
             self.exposed = true;
-            self.held_before = self.window.held();
             self.window.expose(true);
             self.counters.unsequenced.inc();
             tracing::warn!(stream_id = %self.window.id(), why, "readers are shown events without ids");

@@ -59,13 +59,13 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Ready once everything that is staged is committed, or never will be.
-    pub(crate) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready once everything that is staged is committed (`None`), or never will be.
+    pub(crate) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<Option<Progress>> {
         match self.poll(cx) {
-            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Ready(progress) => Poll::Ready(Some(progress)),
             Poll::Pending => match self {
                 Self::Journal(committer) if !committer.is_quiet() => Poll::Pending,
-                Self::Journal(_) | Self::Nowhere { .. } | Self::GivenUp { .. } => Poll::Ready(()),
+                Self::Journal(_) | Self::Nowhere { .. } | Self::GivenUp { .. } => Poll::Ready(None),
             },
         }
     }

@@ -21,7 +21,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_dialect::{BodyEnd, End as DoneBy, Ending, error_ending, stopped_ending};
-use streamweld_journal::{Closed, Journal, Kind, Open, Outcome, Refusal, Seq, TerminalParts};
+use streamweld_journal::{
+    Closed, Journal, Kind, Open, Outcome, Refusal, Seq, StreamId, TerminalParts,
+};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::committer::{Committer, HealBounds, Progress};
@@ -54,6 +56,8 @@ const OPEN_WAIT: Duration = Duration::from_millis(250);
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long the readers of a log that was given up may take to read its true end.
 const LINGER: Duration = Duration::from_secs(30);
+/// How long the removal of a log that came to nothing may take.
+const CLEAN: Duration = Duration::from_secs(5);
 /// How much is gathered into one batch before it is staged.
 const BATCH: usize = 64 << 10;
 
@@ -182,12 +186,14 @@ impl Producer {
         let (source, head) = match answer {
             Ok(Answer::Stream { source, head }) => (source, head),
             Ok(Answer::Other(other)) => {
-                self.drop_candidate(opening).await;
-                return tell(Told::Other(other));
+                self.leave(Head::Dropped);
+                tell(Told::Other(other));
+                return self.clean(opening).await;
             }
             Err(end) => {
-                self.drop_candidate(opening).await;
-                return tell(Told::Cancelled(end));
+                self.leave(Head::Dropped);
+                tell(Told::Cancelled(end));
+                return self.clean(opening).await;
             }
         };
 
@@ -209,8 +215,6 @@ impl Producer {
             Durability::Durable => Log::Journal(committer),
             Durability::Degraded => {
                 drop(committer);
-                // A late open must not leave a log that nobody owns.
-                shared.journal.remove(window.id()).await;
                 window.commit(window.received());
                 Log::nowhere(&window)
             }
@@ -218,13 +222,23 @@ impl Producer {
         self.begin(durability);
         tell(Told::Streaming(head, durability));
 
-        let mut source = source;
-        let end = self.pump(&mut source, &mut log, durability).await;
-        let whole = matches!(&end, Some(End::Done(done)) if matches!(done.end, DoneBy::Sentinel));
-        let source = whole.then_some(source);
-        if let Some(end) = end {
-            self.finish(end, &mut log).await;
-        }
+        // A late open must not leave a log that nobody owns. The journal that was late once may be so again, so
+        // nobody waits for it.
+        let id = window.id();
+        let clean = clean(&*shared.journal, id, durability == Durability::Degraded);
+        let life = async {
+            let mut source = source;
+            let end = self.pump(&mut source, &mut log, durability).await;
+            let whole =
+                matches!(&end, Some(End::Done(done)) if matches!(done.end, DoneBy::Sentinel));
+            let source = whole.then_some(source);
+            match end {
+                Some(end) => self.finish(end, &mut log).await,
+                None => self.lost(),
+            }
+            source
+        };
+        let (source, ()) = tokio::join!(life, clean);
         drop(log);
         self.leave(Head::Ended);
         if let Some(source) = source {
@@ -250,6 +264,8 @@ impl Producer {
         }
         let handle = Arc::clone(&self.handle);
         let mut batch = Vec::new();
+        // Kept over the loop: registering for every batch would take the lock twice each time.
+        let mut changed = pin!(handle.changed());
         let mut armed = self.deadline(log);
         let mut sleep = pin!(sleep_until(armed));
         loop {
@@ -264,14 +280,11 @@ impl Producer {
             tokio::select! {
                 biased;
                 progress = poll_fn(|cx| log.poll(cx)) => match progress {
-                    Progress::Lost => {
-                        self.lifecycle.internal();
-                        return None;
-                    }
+                    Progress::Lost => return None,
                     Progress::GivenUp => *log = Log::given_up(),
                     Progress::Opened | Progress::Refused | Progress::Finished => {}
                 },
-                () = handle.changed() => {}
+                () = &mut changed => changed.set(handle.changed()),
                 last = poll_fn(|cx| gather(source, &mut batch, cx)) => {
                     let end = self.intake.take(&batch, handle.window(), &mut self.lifecycle, &self.shared.counters);
                     batch.clear();
@@ -293,11 +306,12 @@ impl Producer {
         let (window, dialect) = (handle.window(), handle.spec().dialect);
         // What was staged before the end comes first, so that the transcript of a stop is what readers have seen.
         if end.kind() == Kind::Stopped {
-            let _ = timeout(
-                self.shared.limits.heal.patience,
-                poll_fn(|cx| log.poll_settled(cx)),
-            )
-            .await;
+            let patience = self.shared.limits.heal.patience;
+            match timeout(patience, progress(log, Log::poll_settled)).await {
+                Ok(Some(Progress::Lost)) => return self.lost(),
+                Ok(Some(Progress::GivenUp)) => *log = Log::given_up(),
+                Ok(_) | Err(_) => {}
+            }
         }
         let now = SystemTime::now();
         let mut payload = end.payload(window.id(), window.received().next(), now);
@@ -310,17 +324,9 @@ impl Producer {
         }
         self.count_end(&end);
         log.ending();
-        loop {
-            // A journal that is away is waited for within the bounds of healing; readers see the end meanwhile.
-            let deadline = log.deadline();
-            tokio::select! {
-                biased;
-                progress = poll_fn(|cx| log.poll(cx)) => match progress {
-                    Progress::Finished | Progress::Lost | Progress::GivenUp => break,
-                    Progress::Opened | Progress::Refused => {}
-                },
-                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {}
-            }
+        // A journal that is away is waited for within the bounds of healing; readers see the end meanwhile.
+        if progress(log, Log::poll).await == Progress::GivenUp {
+            *log = Log::given_up();
         }
         if matches!(log, Log::GivenUp { .. }) {
             self.close_incomplete().await;
@@ -349,7 +355,9 @@ impl Producer {
         };
         // A reader that has taken nothing for this long will not.
         let _ = timeout(LINGER, left).await;
+        self.handle.mark_failed();
         window.abandon();
+        window.expose(false);
         let now = SystemTime::now();
         let payload = End::Incomplete.payload(window.id(), window.received().next(), now);
         self.stage_end(&End::Incomplete, &payload, now, None);
@@ -442,11 +450,16 @@ impl Producer {
         self.shared.counters.ended.get_or_create(&labels).inc();
     }
 
-    async fn drop_candidate(&mut self, opening: bool) {
-        if opening {
-            self.shared.journal.remove(self.handle.spec().id).await;
-        }
-        self.leave(Head::Dropped);
+    /// The log is somebody else's now: how it ends is not told here, and no repeat may join what is left.
+    fn lost(&mut self) {
+        self.lifecycle.internal();
+        self.handle.mark_failed();
+        self.count_end(&End::Internal);
+    }
+
+    /// Removes what may have been opened for a candidate that came to nothing.
+    async fn clean(&self, opening: bool) {
+        clean(&*self.shared.journal, self.handle.spec().id, opening).await;
     }
 
     fn leave(&mut self, head: Head) {
@@ -511,6 +524,28 @@ impl Drop for Producer {
                 runtime.spawn(async move { journal.remove(id).await });
             }
         }
+    }
+}
+
+/// Waits for what `poll` has to tell of a log, which is looked at again whenever it says so.
+async fn progress<'a, T>(
+    log: &mut Log<'a>,
+    poll: impl Fn(&mut Log<'a>, &mut std::task::Context<'_>) -> Poll<T>,
+) -> T {
+    loop {
+        let deadline = log.deadline();
+        tokio::select! {
+            biased;
+            told = poll_fn(|cx| poll(log, cx)) => return told,
+            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {}
+        }
+    }
+}
+
+/// Removes a log that nobody owns, if there may be one. A journal that does not answer keeps nobody.
+async fn clean(journal: &dyn Journal, id: StreamId, may_be: bool) {
+    if may_be {
+        let _ = timeout(CLEAN, journal.remove(id)).await;
     }
 }
 

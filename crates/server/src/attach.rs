@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, Response, StatusCode};
 use streamweld_dialect::Dialect;
 use streamweld_generation::{Access, Attached, Durability, Handle, Head, OpenPayload, Presence};
-use streamweld_journal::{Cursor, CursorError, Found, Kind, Seq, StreamId, View, Window};
+use streamweld_journal::{Cursor, CursorError, Found, Seq, StreamId, View, Window};
 use tokio::time::{Instant, sleep};
 
 use crate::app::App;
@@ -113,7 +113,12 @@ pub(crate) fn read(
     let window = &found.window;
     let id = window.id();
     check(window, cursor)?;
-    if is_over_for(window, cursor.seq, reading.control) {
+    let view = View {
+        ids: true,
+        control: reading.control,
+    };
+    // Over, and nothing of it is left for this reader to see.
+    if window.terminal().is_some() && !window.has_more_to_show(cursor.seq, view) {
         let mut response = Response::new(Body::Empty);
         *response.status_mut() = StatusCode::NO_CONTENT;
         return Ok(response);
@@ -196,28 +201,6 @@ fn check(window: &Window, cursor: Cursor) -> Result<(), Error> {
         return Err(Error::new(ErrorCode::CursorAhead, message).about(id));
     }
     Ok(())
-}
-
-/// The terminal is committed, and nothing after the cursor would be shown to this reader.
-fn is_over_for(window: &Window, after: Seq, control: bool) -> bool {
-    let Some(terminal) = window.terminal() else {
-        return false;
-    };
-    if after >= terminal.seq {
-        return true;
-    }
-    if control || !terminal.ending.is_empty() {
-        return false;
-    }
-    let mut after = after;
-    loop {
-        let page = window.entries(after, 64);
-        let Some(last) = page.last() else { return true };
-        if page.iter().any(|entry| entry.kind == Kind::Event) {
-            return false;
-        }
-        after = last.seq;
-    }
 }
 
 /// What a `Last-Event-ID` on the data path is.

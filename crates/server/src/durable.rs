@@ -105,8 +105,8 @@ impl Candidate {
         peer: &Peer,
         request_id: &str,
     ) -> Result<Response<Body>, Error> {
-        if let Some(found) = self.earlier(app).await? {
-            return attach_from_start(app, found, self.reading);
+        if let Some(held) = self.earlier(app).await? {
+            return held.attach(app, self.reading);
         }
         loop {
             // The candidate can be found before it has the key: whoever meets the key meets it too.
@@ -118,8 +118,8 @@ impl Candidate {
                 Met::Free => return self.dispatch(app, peer, handle, producer).await,
                 Met::Taken { id: earlier, body } => {
                     producer.dismiss();
-                    if let Some(found) = self.meet(app, earlier, body).await? {
-                        return attach_from_start(app, found, self.reading);
+                    if let Some(held) = self.meet(app, earlier, body).await? {
+                        return held.attach(app, self.reading);
                     }
                 }
             }
@@ -154,7 +154,7 @@ impl Candidate {
     }
 
     /// The generation that this request is a repeat of, if its earlier self was lost before its answer began.
-    async fn earlier(&mut self, app: &App) -> Result<Option<Readable>, Error> {
+    async fn earlier(&mut self, app: &App) -> Result<Option<Held>, Error> {
         let Some(retry) = self.retry else {
             return Ok(None);
         };
@@ -176,12 +176,10 @@ impl Candidate {
             if digest.is_none() || handle.body_digest() != digest {
                 continue;
             }
-            // Being there keeps the orphan policy away while the head is awaited.
-            let presence = Presence::new(Arc::clone(&handle));
+            let held = Held::of(&handle);
             if let Head::Streaming(Durability::Durable) | Head::Ended = handle.decided().await {
                 app.metrics.joined.inc();
-                drop(presence);
-                return Ok(Some(readable(&handle)));
+                return Ok(Some(held));
             }
         }
         Ok(None)
@@ -193,7 +191,7 @@ impl Candidate {
         app: &App,
         id: StreamId,
         body: Option<[u8; 32]>,
-    ) -> Result<Option<Readable>, Error> {
+    ) -> Result<Option<Held>, Error> {
         let digest = self
             .body
             .read_ahead(app.edge.max_kept_body)
@@ -208,7 +206,7 @@ impl Candidate {
             }
         };
         let handle = app.shared.registry.find(id);
-        let presence = handle.clone().map(Presence::new);
+        let held = handle.as_ref().map(Held::of);
         let earlier = match (&handle, body) {
             (_, Some(body)) => Some(body),
             (Some(handle), None) => handle.request_digest().await,
@@ -219,11 +217,9 @@ impl Candidate {
             return Err(Error::new(ErrorCode::IdempotencyKeyReused, message));
         }
         if let Some(handle) = handle {
-            let head = handle.decided().await;
-            drop(presence);
-            return Ok(match head {
-                Head::Streaming(Durability::Durable) => Some(readable(&handle)),
-                Head::Ended if !handle.has_failed() => Some(readable(&handle)),
+            return Ok(match handle.decided().await {
+                Head::Streaming(Durability::Durable) => held,
+                Head::Ended if !handle.has_failed() => held,
                 Head::Streaming(Durability::Degraded)
                 | Head::Pending
                 | Head::Dropped
@@ -233,7 +229,11 @@ impl Candidate {
                 }
             });
         }
-        attach::find(app, id, Some(&self.access)).await.map(Some)
+        let found = attach::find(app, id, Some(&self.access)).await?;
+        Ok(Some(Held {
+            found,
+            presence: None,
+        }))
     }
 
     async fn give_back(&self, app: &App, id: StreamId) {
@@ -362,28 +362,35 @@ fn judge(answer: Result<Response<Source>, UpstreamError>) -> Answer<AttemptSourc
     }
 }
 
-fn attach_from_start(
-    app: &App,
+/// A generation that a request found instead of being dispatched. Being there keeps the orphan policy away until the
+/// reader itself is attached.
+struct Held {
     found: Readable,
-    reading: Reading,
-) -> Result<Response<Body>, Error> {
-    if found.window.earliest() > Seq::FIRST {
-        let message = "its first events are no longer retained";
-        return Err(Error::new(ErrorCode::CursorExpired, message).about(found.window.id()));
-    }
-    Ok(attach::attached(
-        app,
-        found,
-        Seq::ZERO,
-        reading,
-        HeaderMap::new(),
-    ))
+    presence: Option<Presence>,
 }
 
-fn readable(handle: &Arc<Handle>) -> Readable {
-    Readable {
-        window: Arc::clone(handle.window()),
-        handle: Some(Arc::clone(handle)),
+impl Held {
+    fn of(handle: &Arc<Handle>) -> Self {
+        Self {
+            found: Readable {
+                window: Arc::clone(handle.window()),
+                handle: Some(Arc::clone(handle)),
+            },
+            presence: Some(Presence::new(Arc::clone(handle))),
+        }
+    }
+
+    /// Attaches a reader from the start.
+    fn attach(self, app: &App, reading: Reading) -> Result<Response<Body>, Error> {
+        if self.found.window.earliest() > Seq::FIRST {
+            let message = "its first events are no longer retained";
+            return Err(
+                Error::new(ErrorCode::CursorExpired, message).about(self.found.window.id())
+            );
+        }
+        let response = attach::attached(app, self.found, Seq::ZERO, reading, HeaderMap::new());
+        drop(self.presence);
+        Ok(response)
     }
 }
 
