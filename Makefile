@@ -9,7 +9,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STREAMWELD := $(TARGET)/release/streamweld
 
-.PHONY: help demo demo-llama test check lint doc fmt bench fuzz fresh
+.PHONY: help demo demo-llama test test-browser check lint doc fmt bench fuzz fresh
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
@@ -25,6 +25,9 @@ test: ## Everything that CI checks: lints, tests with real clients, documentatio
 	@$(MAKE) lint
 	$(CARGO) test --workspace --locked
 	@$(MAKE) doc
+
+test-browser: ## The stories of docs/clients.md in Chromium, which has to be installed (Debian: chromium)
+	$(CARGO) test --locked -p streamweld-tests --test it -- --ignored clients::browser::
 
 check: lint doc ## The part of `make test` that needs no clients: lints, documentation, tidy
 	$(CARGO) test --locked -p streamweld-tests --test it -- tidy::

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Does a stranger with a minimal Debian get as far as the README says? Makes one in a temporary folder, with cargo,
-# rustc, gcc, make and ca-certificates and nothing else, gives it the committed tree, and runs make there.
+# rustc, gcc, make and ca-certificates and nothing else, gives it the committed tree, and runs make there. Debian's
+# Rust has neither rustfmt nor clippy, so their checks are left out.
 #
 #   scripts/fresh.sh                 make demo, then make test
 #   scripts/fresh.sh demo            only that
@@ -25,6 +26,7 @@ mirror() {
   if [[ -n ${FRESH_MIRROR:-} ]]; then
     echo "$FRESH_MIRROR"
   else
+    # shellcheck disable=SC2016 # apt's own placeholders
     apt-get indextargets --format '$(ORIGIN) $(LABEL) $(SITE)' 2>/dev/null | sed -n 's/^Debian Debian //p' | sort -u | head -n 1
   fi
 }
@@ -49,14 +51,14 @@ make_root() {
     DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install debootstrap >/dev/null
   fi
   say "a minimal Debian $suite in $root"
-  if ! debootstrap --variant=minbase --include=ca-certificates,cargo,gcc,make,rustc "$suite" "$root" "$mirror" >"$work/debootstrap.log" 2>&1; then
+  if ! debootstrap --variant=minbase --include=ca-certificates "$suite" "$root" "$mirror" >"$work/debootstrap.log" 2>&1; then
     tail -n 20 "$work/debootstrap.log" >&2
     exit 1
   fi
 }
 
 configure_root() {
-  local name file
+  local file
   copy /etc/resolv.conf /etc/resolv.conf
   copy /etc/hosts /etc/hosts
   copy /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
@@ -70,12 +72,20 @@ configure_root() {
   mkdir -p "$root/src"
   git archive HEAD | tar -x -C "$root/src"
   # A variable may name a file or a folder; it is put where the variable says.
-  handed_on | while IFS='=' read -r name file; do
+  handed_on | while IFS='=' read -r _ file; do
     if [[ $file == /* && -e $file && ! -e $root$file ]]; then
       mkdir -p "$root$(dirname "$file")"
       cp -rL "$file" "$root$file"
     fi
   done
+}
+
+# Runs in the new Debian, with an environment of its own.
+there() {
+  local environment
+  mapfile -t environment < <(handed_on)
+  chroot "$root" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    TERM="${TERM:-dumb}" "${environment[@]}" "$@"
 }
 
 # Runs inside namespaces of its own: mounts and processes are gone with it, whatever happens.
@@ -85,14 +95,13 @@ inside() {
   mount -t proc proc "$root/proc"
   mount -t sysfs -o ro sysfs "$root/sys" 2>/dev/null || true
   mount --rbind /dev "$root/dev"
-  local environment
-  mapfile -t environment < <(handed_on)
-  local in=(chroot "$root" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-    TERM="${TERM:-dumb}" "${environment[@]}")
-  "${in[@]}" sh -c 'rustc --version; cargo --version; gcc --version | head -n 1'
+  say "installing cargo, gcc, make and rustc"
+  there apt-get -qq update
+  there env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install cargo gcc libc6-dev make rustc >/dev/null
+  there sh -c 'rustc --version; cargo --version; gcc --version | head -n 1; make --version | head -n 1'
   for target in "$@"; do
     say "make $target"
-    "${in[@]}" make -C /src "$target"
+    there make -C /src "$target"
     say "make $target: passed after $SECONDS s"
   done
 }

@@ -94,6 +94,12 @@ impl Client {
     /// # Panics
     /// When no response comes.
     pub async fn send(&self, method: &str, target: &str, body: &str) -> Response {
+        self.raw(&self.request(method, target, body)).await
+    }
+
+    /// The bytes of a request.
+    #[must_use]
+    pub fn request(&self, method: &str, target: &str, body: &str) -> Vec<u8> {
         let mut head = format!("{method} {target} HTTP/1.1\r\nhost: {}\r\n", self.addr);
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -105,7 +111,17 @@ impl Client {
             ));
         }
         head.push_str("\r\n");
-        self.raw(&[head.as_bytes(), body.as_bytes()].concat()).await
+        [head.as_bytes(), body.as_bytes()].concat()
+    }
+
+    /// Sends bytes as they are, and leaves the answer to come.
+    ///
+    /// # Panics
+    /// When there is no connection.
+    pub async fn begin(&self, bytes: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.addr).await.expect("connects");
+        stream.write_all(bytes).await.expect("is sent");
+        stream
     }
 
     /// Sends bytes as they are, and reads a response.
@@ -113,9 +129,7 @@ impl Client {
     /// # Panics
     /// When no response comes.
     pub async fn raw(&self, bytes: &[u8]) -> Response {
-        let mut stream = TcpStream::connect(self.addr).await.expect("connects");
-        stream.write_all(bytes).await.expect("is sent");
-        patience(Response::read(stream)).await.expect("a response")
+        patience(Response::read(self.begin(bytes).await)).await.expect("a response")
     }
 
     /// A `GET`.
@@ -277,6 +291,15 @@ impl Body {
     #[must_use]
     pub fn end(&self) -> Option<End> {
         self.end
+    }
+
+    /// What came of a chunk whose end did not come.
+    #[must_use]
+    pub fn torn(&self) -> &[u8] {
+        match (self.framing, chunk_head(&self.buffer)) {
+            (Framing::Chunked, Some((_, start))) => &self.buffer[start..],
+            _ => &[],
+        }
     }
 
     /// The connection, to leave it as rudely as the story wants.

@@ -2,10 +2,24 @@
 //!
 //! Nothing here waits for a time to pass: waits are for conditions, and every wait has a deadline.
 
+mod binary;
 mod client;
 mod harness;
+mod leave;
+mod resume;
+mod shown;
+mod slow;
 mod sse;
+mod watch;
+mod wire;
 
+pub use self::binary::Process;
 pub use self::client::{Body, CHAT, Client, End, Response, patience};
 pub use self::harness::{Harness, Setup};
+pub use self::leave::leave;
+pub use self::resume::{Way, ends, get_slowly, numbered};
+pub use self::shown::{Shown, ask, question, without_ids};
+pub use self::slow::reset;
 pub use self::sse::{Block, blocks, events, texts};
+pub use self::watch::{state, wait_end, wait_seq, wait_state};
+pub use self::wire::{RawBackend, Wire};

@@ -5,15 +5,17 @@
 //! guessing. When the journal fails, readers are shown the suffix without ids until it is healed by appending it
 //! from where the journal really stands; past the bounds it is given up, and the log is never presented as whole.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
     Closed, Fut, Journal, Open, OpenRefusal, Outcome, Refusal, Seq, Tail, Unreachable, Window,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::counters::{AppendLabels, Counters};
 
@@ -77,6 +79,8 @@ pub(crate) struct Committer<'a> {
     waiting: Option<Instant>,
     /// When the journal is to be asked again, and how.
     again: Option<(Instant, Again)>,
+    /// Wakes the task when something is due although nobody answers.
+    alarm: Option<Pin<Box<Sleep>>>,
     exposed: bool,
     over: bool,
     /// An append came to nothing since the last one that stands.
@@ -123,6 +127,7 @@ impl<'a> Committer<'a> {
             ending: false,
             waiting: None,
             again: None,
+            alarm: None,
             exposed: false,
             over: false,
             missed: false,
@@ -149,11 +154,8 @@ impl<'a> Committer<'a> {
                 && self.window.received() == self.stands)
     }
 
-    /// When to poll again even if nothing wakes the task.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        if self.over {
-            return None;
-        }
+    /// When there is something to do even if nobody answers.
+    fn deadline(&self) -> Option<Instant> {
         let again = self.again.map(|(at, _)| at);
         let patience = self.waiting.map(|since| {
             since
@@ -166,23 +168,35 @@ impl<'a> Committer<'a> {
         [again, patience].into_iter().flatten().min()
     }
 
-    /// Moves the log forward as far as it goes without waiting.
+    /// Moves the log forward as far as it goes without waiting. When pending, the task is woken for whatever is next,
+    /// be it an answer or a time.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Progress> {
         if self.over {
             return Poll::Pending;
         }
         loop {
-            if let Some(progress) = self.poll_op(cx) {
-                return Poll::Ready(progress);
+            loop {
+                if let Some(progress) = self.poll_op(cx) {
+                    return Poll::Ready(progress);
+                }
+                if !matches!(self.op, Op::Idle) || !self.start() {
+                    break;
+                }
             }
-            if !matches!(self.op, Op::Idle) || !self.start() {
-                break;
+            if self.mind_bounds() {
+                return Poll::Ready(Progress::GivenUp);
             }
-        }
-        if self.mind_bounds() {
-            Poll::Ready(Progress::GivenUp)
-        } else {
-            Poll::Pending
+            let Some(deadline) = self.deadline() else {
+                return Poll::Pending;
+            };
+            let alarm = self
+                .alarm
+                .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+            // Put off only when it rings: nearly every append is answered long before.
+            if alarm.deadline() > deadline || alarm.is_elapsed() {
+                alarm.as_mut().reset(deadline);
+            }
+            ready!(alarm.as_mut().poll(cx));
         }
     }
 

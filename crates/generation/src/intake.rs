@@ -72,7 +72,7 @@ impl Intake {
                 let on = lifecycle.event(&event, now);
                 match &on {
                     OnEvent::Stage | OnEvent::StageAndEnd(_) => {
-                        stage(&mut |out| encode_lines(&event, self.retry, out))
+                        stage(&mut |out| encode_lines(&event, self.retry, out));
                     }
                     OnEvent::End {
                         salvage: Some(lines),

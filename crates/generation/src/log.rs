@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use streamweld_journal::Window;
-use tokio::time::Instant;
 
 use crate::committer::{Committer, Progress};
 
@@ -75,14 +74,6 @@ impl<'a> Log<'a> {
         match self {
             Self::Journal(committer) => committer.ending(),
             Self::Nowhere { ending, .. } | Self::GivenUp { ending } => *ending = true,
-        }
-    }
-
-    /// When to poll again even if nothing wakes the task.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        match self {
-            Self::Journal(committer) => committer.deadline(),
-            Self::Nowhere { .. } | Self::GivenUp { .. } => None,
         }
     }
 }

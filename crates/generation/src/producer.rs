@@ -266,13 +266,13 @@ impl Producer {
         let mut batch = Vec::new();
         // Kept over the loop: registering for every batch would take the lock twice each time.
         let mut changed = pin!(handle.changed());
-        let mut armed = self.deadline(log);
+        let mut armed = self.deadline();
         let mut sleep = pin!(sleep_until(armed));
         loop {
             if let Some(end) = self.signals() {
                 return Some(end);
             }
-            let wanted = self.deadline(log);
+            let wanted = self.deadline();
             if wanted < armed {
                 armed = wanted;
                 sleep.as_mut().reset(armed);
@@ -293,7 +293,7 @@ impl Producer {
                     }
                 }
                 () = &mut sleep => {
-                    armed = self.deadline(log);
+                    armed = self.deadline();
                     sleep.as_mut().reset(armed);
                 }
             }
@@ -307,7 +307,7 @@ impl Producer {
         // What was staged before the end comes first, so that the transcript of a stop is what readers have seen.
         if end.kind() == Kind::Stopped {
             let patience = self.shared.limits.heal.patience;
-            match timeout(patience, progress(log, Log::poll_settled)).await {
+            match timeout(patience, poll_fn(|cx| log.poll_settled(cx))).await {
                 Ok(Some(Progress::Lost)) => return self.lost(),
                 Ok(Some(Progress::GivenUp)) => *log = Log::given_up(),
                 Ok(_) | Err(_) => {}
@@ -325,8 +325,10 @@ impl Producer {
         self.count_end(&end);
         log.ending();
         // A journal that is away is waited for within the bounds of healing; readers see the end meanwhile.
-        if progress(log, Log::poll).await == Progress::GivenUp {
-            *log = Log::given_up();
+        match poll_fn(|cx| log.poll(cx)).await {
+            Progress::GivenUp => *log = Log::given_up(),
+            Progress::Lost => return self.handle.mark_failed(),
+            Progress::Finished | Progress::Opened | Progress::Refused => {}
         }
         if matches!(log, Log::GivenUp { .. }) {
             self.close_incomplete().await;
@@ -361,8 +363,8 @@ impl Producer {
         let now = SystemTime::now();
         let payload = End::Incomplete.payload(window.id(), window.received().next(), now);
         self.stage_end(&End::Incomplete, &payload, now, None);
-        let until = Instant::now() + self.shared.limits.heal.longest;
-        while Instant::now() < until && !handle.shutdown_asked() {
+        // However long it takes: until then the log looks as if it went on.
+        while !handle.shutdown_asked() {
             match self
                 .shared
                 .journal
@@ -375,7 +377,7 @@ impl Producer {
             }
         }
         // There is no log to end: what is left of it must not be found as if it went on.
-        self.shared.journal.remove(window.id()).await;
+        self.clean(true).await;
         window.close(Closed::Incomplete);
     }
 
@@ -457,9 +459,9 @@ impl Producer {
         self.count_end(&End::Internal);
     }
 
-    /// Removes what may have been opened for a candidate that came to nothing.
-    async fn clean(&self, opening: bool) {
-        clean(&*self.shared.journal, self.handle.spec().id, opening).await;
+    /// Removes a log that came to nothing, if there may be one.
+    async fn clean(&self, may_be: bool) {
+        clean(&*self.shared.journal, self.handle.spec().id, may_be).await;
     }
 
     fn leave(&mut self, head: Head) {
@@ -501,14 +503,12 @@ impl Producer {
         }
     }
 
-    fn deadline(&self, log: &Log<'_>) -> Instant {
-        let life = self.lifecycle.deadline().map(Instant::from_std);
+    fn deadline(&self) -> Instant {
         // A life without a deadline is over, and then nobody asks.
-        [life, log.deadline()]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or_else(|| Instant::now() + Duration::from_secs(3600))
+        self.lifecycle.deadline().map_or_else(
+            || Instant::now() + Duration::from_secs(3600),
+            Instant::from_std,
+        )
     }
 }
 
@@ -523,21 +523,6 @@ impl Drop for Producer {
                 // Short, and bounded by the journal's own deadline; nobody is left to wait for it.
                 runtime.spawn(async move { journal.remove(id).await });
             }
-        }
-    }
-}
-
-/// Waits for what `poll` has to tell of a log, which is looked at again whenever it says so.
-async fn progress<'a, T>(
-    log: &mut Log<'a>,
-    poll: impl Fn(&mut Log<'a>, &mut std::task::Context<'_>) -> Poll<T>,
-) -> T {
-    loop {
-        let deadline = log.deadline();
-        tokio::select! {
-            biased;
-            told = poll_fn(|cx| poll(log, cx)) => return told,
-            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -18,7 +18,7 @@ pub(crate) enum Body {
     /// All of it at once.
     Full(Option<Bytes>),
     /// The backend's own, passed through.
-    Pass(Box<SourceBody>, Breaker),
+    Pass(Box<Passing>),
     /// A reader of a generation.
     Stream(Pin<Box<StreamBody>>),
 }
@@ -26,6 +26,15 @@ pub(crate) enum Body {
 impl Body {
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
         Self::Full(Some(bytes.into()))
+    }
+
+    pub(crate) fn pass(body: SourceBody, breaker: Breaker) -> Self {
+        Self::Pass(Box::new(Passing {
+            body,
+            breaker,
+            outstanding: Outstanding::default(),
+            cut: false,
+        }))
     }
 
     pub(crate) fn stream(body: StreamBody) -> Self {
@@ -54,16 +63,7 @@ impl HttpBody for Body {
                     .take()
                     .map(|bytes| Ok(Frame::data(Chunk::from(bytes)))),
             ),
-            Self::Pass(body, breaker) => Pin::new(&mut **body).poll_frame(cx).map(|frame| {
-                frame.map(|frame| match frame {
-                    Ok(frame) => Ok(frame.map_data(Chunk::from)),
-                    Err(cut) => {
-                        tracing::debug!(kind = cut.kind().as_str(), "the backend's body broke off");
-                        breaker.arm();
-                        Err(Abort("the backend's body broke off"))
-                    }
-                })
-            }),
+            Self::Pass(passing) => passing.poll_frame(cx),
             Self::Stream(body) => body.as_mut().poll_frame(cx),
         }
     }
@@ -72,7 +72,7 @@ impl HttpBody for Body {
         match self {
             Self::Empty | Self::Full(None) => true,
             Self::Full(Some(_)) | Self::Stream(_) => false,
-            Self::Pass(body, _) => body.is_end_stream(),
+            Self::Pass(passing) => !passing.cut && passing.body.is_end_stream(),
         }
     }
 
@@ -82,9 +82,40 @@ impl HttpBody for Body {
             Self::Full(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Self::Pass(body, _) => body.size_hint(),
+            Self::Pass(passing) => passing.body.size_hint(),
             Self::Stream(_) => SizeHint::default(),
         }
+    }
+}
+
+/// A backend's body on its way through.
+pub(crate) struct Passing {
+    body: SourceBody,
+    breaker: Breaker,
+    outstanding: Outstanding,
+    cut: bool,
+}
+
+impl Passing {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Chunk>, Abort>>> {
+        if !self.cut {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                None => return Poll::Ready(None),
+                Some(Ok(frame)) => {
+                    return Poll::Ready(Some(Ok(
+                        frame.map_data(|data| self.outstanding.chunk(data))
+                    )));
+                }
+                Some(Err(cut)) => {
+                    tracing::debug!(kind = cut.kind().as_str(), "the backend's body broke off");
+                    self.cut = true;
+                }
+            }
+        }
+        // What came before the break has come: the client gets it, as it would without a proxy.
+        ready!(self.outstanding.poll_none(cx));
+        self.breaker.arm();
+        Poll::Ready(Some(Err(Abort("the backend's body broke off"))))
     }
 }
 
@@ -95,28 +126,14 @@ impl HttpBody for Body {
 /// what it has just yielded with it.
 pub(crate) struct Chunk {
     bytes: Bytes,
-    _on_drop: Option<SentGuard>,
-}
-
-impl Chunk {
-    /// A piece whose leaving can be waited for.
-    pub(crate) fn tracked(bytes: Bytes) -> (Self, Sent) {
-        let state = Arc::new(Mutex::new(SentState::default()));
-        (
-            Self {
-                bytes,
-                _on_drop: Some(SentGuard(Arc::clone(&state))),
-            },
-            Sent(state),
-        )
-    }
+    _leaving: Option<Leaving>,
 }
 
 impl From<Bytes> for Chunk {
     fn from(bytes: Bytes) -> Self {
         Self {
             bytes,
-            _on_drop: None,
+            _leaving: None,
         }
     }
 }
@@ -135,20 +152,49 @@ impl Buf for Chunk {
     }
 }
 
+/// Counts the pieces of one body that were yielded and have not left.
 #[derive(Debug, Default)]
-struct SentState {
-    sent: bool,
+pub(crate) struct Outstanding(Arc<Mutex<Count>>);
+
+#[derive(Debug, Default)]
+struct Count {
+    pieces: usize,
     waker: Option<Waker>,
 }
 
-struct SentGuard(Arc<Mutex<SentState>>);
+impl Outstanding {
+    /// A piece that counts until it has left.
+    pub(crate) fn chunk(&self, bytes: Bytes) -> Chunk {
+        lock(&self.0).pieces += 1;
+        Chunk {
+            bytes,
+            _leaving: Some(Leaving(Arc::clone(&self.0))),
+        }
+    }
 
-impl Drop for SentGuard {
+    /// Ready once everything has left.
+    pub(crate) fn poll_none(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut count = lock(&self.0);
+        if count.pieces == 0 {
+            return Poll::Ready(());
+        }
+        count.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+struct Leaving(Arc<Mutex<Count>>);
+
+impl Drop for Leaving {
     fn drop(&mut self) {
         let waker = {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            state.sent = true;
-            state.waker.take()
+            let mut count = lock(&self.0);
+            count.pieces -= 1;
+            if count.pieces == 0 {
+                count.waker.take()
+            } else {
+                None
+            }
         };
         if let Some(waker) = waker {
             waker.wake();
@@ -156,18 +202,6 @@ impl Drop for SentGuard {
     }
 }
 
-/// The other end of [`Chunk::tracked`].
-#[derive(Debug)]
-pub(crate) struct Sent(Arc<Mutex<SentState>>);
-
-impl Sent {
-    /// Ready once the piece has left.
-    pub(crate) fn poll_sent(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.sent {
-            return Poll::Ready(());
-        }
-        state.waker = Some(cx.waker().clone());
-        Poll::Pending
-    }
+fn lock(count: &Mutex<Count>) -> std::sync::MutexGuard<'_, Count> {
+    count.lock().unwrap_or_else(PoisonError::into_inner)
 }

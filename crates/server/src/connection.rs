@@ -1,8 +1,9 @@
 //! One client connection: HTTP/1.1 or HTTP/2, until it ends or the server asks it to.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response, Version};
@@ -31,6 +32,7 @@ pub(crate) enum Phase {
 pub(crate) struct Http {
     builder: Builder<TokioExecutor>,
     write_timeout: Duration,
+    header_timeout: Duration,
 }
 
 /// The most header fields in a request.
@@ -56,6 +58,7 @@ impl Http {
         Self {
             builder,
             write_timeout: edge.write_timeout,
+            header_timeout: edge.header_timeout,
         }
     }
 
@@ -73,7 +76,7 @@ impl Http {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY is not to be had");
         }
-        let io = ClientIo::new(stream, self.write_timeout);
+        let io = ClientIo::new(stream, self.write_timeout, self.header_timeout);
         let breaker = io.breaker();
         let service = service_fn(move |request: Request<Incoming>| {
             let breaker = if request.version() == Version::HTTP_10 {
@@ -81,27 +84,53 @@ impl Http {
             } else {
                 Breaker::inert()
             };
-            let response = answer(request, Peer { addr, breaker });
+            // Boxed for each request: a connection reserves room for this future for as long as it lives, and it is large
+            // but soon over, while the response may be read for minutes.
+            let response = Box::pin(answer(request, Peer { addr, breaker }));
             async move { Ok::<_, std::convert::Infallible>(response.await) }
         });
         let mut connection = pin!(
             self.builder
                 .serve_connection_with_upgrades(TokioIo::new(io), service)
         );
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = closing(&mut phase) => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let mut closing = pin!(closing(phase.clone()));
+        let mut follow = Follow::New;
+        let ended = poll_fn(|cx| {
+            let ended = connection.as_mut().poll(cx);
+            // The connection is polled for every write. What it follows is looked at once, to be woken by it, and then
+            // only when it has moved.
+            let look = match follow {
+                Follow::New => true,
+                Follow::Following => phase.has_changed().unwrap_or(true),
+                Follow::Told => false,
+            };
+            if ended.is_ready() || !look {
+                return ended;
             }
-        };
+            phase.mark_unchanged();
+            follow = Follow::Following;
+            if closing.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            follow = Follow::Told;
+            connection.as_mut().graceful_shutdown();
+            connection.as_mut().poll(cx)
+        })
+        .await;
         if let Err(error) = ended {
             tracing::debug!(%error, "a client connection ended early");
         }
     }
 }
 
-async fn closing(phase: &mut watch::Receiver<Phase>) {
+/// How far a connection has followed the shutdown.
+enum Follow {
+    New,
+    Following,
+    Told,
+}
+
+async fn closing(mut phase: watch::Receiver<Phase>) {
     // A sender that is gone closes as well.
     let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
 }

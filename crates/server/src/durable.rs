@@ -19,7 +19,7 @@ use streamweld_generation::{
     Access, Answer, Attached, Durability, Handle, Head, OrphanPolicy, Presence, Producer, RetryKey,
     Spec, Told,
 };
-use streamweld_journal::{Epoch, Seq, StreamId, View, Window, WindowConfig};
+use streamweld_journal::{Epoch, Kind, Seq, StreamId, View, Window, WindowConfig};
 use streamweld_upstream::{Coding, Source, UpstreamError};
 use tokio::sync::oneshot;
 
@@ -82,7 +82,7 @@ impl Candidate {
         };
         let policy = policy(app, &parts)?;
         let control = streams::control(&parts.headers, parts.uri.query(), false)?;
-        let retry = post.then(|| retry_key(&parts, &access, peer));
+        let retry = post.then(|| retry_key(&parts, &access, key, peer));
         let reading = Reading {
             control,
             resumes: false,
@@ -192,19 +192,11 @@ impl Candidate {
         id: StreamId,
         body: Option<[u8; 32]>,
     ) -> Result<Option<Held>, Error> {
-        let digest = self
+        let ahead = self
             .body
             .read_ahead(app.edge.max_kept_body)
             .await
             .map_err(|error| client_broke(&error))?;
-        let digest = match digest {
-            Some(digest) => digest,
-            // Longer than can be kept: whatever comes of the comparison, it cannot be dispatched any more.
-            None => {
-                let body = std::mem::replace(&mut self.body, RequestBody::empty());
-                body.digest().await.map_err(|error| client_broke(&error))?
-            }
-        };
         let handle = app.shared.registry.find(id);
         let held = handle.as_ref().map(Held::of);
         let earlier = match (&handle, body) {
@@ -212,28 +204,49 @@ impl Candidate {
             (Some(handle), None) => handle.request_digest().await,
             (None, None) => None,
         };
-        if earlier.is_some_and(|earlier| earlier != digest) {
-            let message = "this idempotency key was used with another request body";
-            return Err(Error::new(ErrorCode::IdempotencyKeyReused, message));
+        let compare = |digest| match earlier {
+            Some(earlier) if earlier != digest => {
+                let message = "this idempotency key was used with another request body";
+                Err(Error::new(ErrorCode::IdempotencyKeyReused, message))
+            }
+            Some(_) | None => Ok(()),
+        };
+        if let Some(digest) = ahead {
+            compare(digest)?;
         }
-        if let Some(handle) = handle {
-            return Ok(match handle.decided().await {
-                Head::Streaming(Durability::Durable) => held,
-                Head::Ended if !handle.has_failed() => held,
-                Head::Streaming(Durability::Degraded)
-                | Head::Pending
-                | Head::Dropped
-                | Head::Ended => {
-                    self.give_back(app, id).await;
-                    None
-                }
-            });
+        let held = if let Some(handle) = handle {
+            let attachable = match handle.decided().await {
+                Head::Streaming(Durability::Durable) => true,
+                Head::Ended => !handle.has_failed(),
+                Head::Streaming(Durability::Degraded) | Head::Pending | Head::Dropped => false,
+            };
+            if !attachable {
+                self.give_back(app, id).await;
+                return Ok(None);
+            }
+            held
+        } else {
+            match attach::find(app, id, Some(&self.access)).await {
+                Ok(found) if succeeded(&found) => Some(Held {
+                    found,
+                    presence: None,
+                }),
+                // It came to nothing between two looks.
+                Ok(_) => None,
+                Err(error) if error.code == ErrorCode::JournalUnavailable => return Err(error),
+                Err(_) => None,
+            }
+        };
+        if held.is_none() {
+            self.give_back(app, id).await;
+            return Ok(None);
         }
-        let found = attach::find(app, id, Some(&self.access)).await?;
-        Ok(Some(Held {
-            found,
-            presence: None,
-        }))
+        // Longer than is kept: it is used up only now that it will not be dispatched.
+        if ahead.is_none() {
+            let body = std::mem::replace(&mut self.body, RequestBody::empty());
+            compare(body.digest().await.map_err(|error| client_broke(&error))?)?;
+        }
+        Ok(held)
     }
 
     async fn give_back(&self, app: &App, id: StreamId) {
@@ -266,7 +279,8 @@ impl Candidate {
         ));
 
         match told.await {
-            Ok(Told::Streaming((status, upstream), durability)) => {
+            Ok(Told::Streaming((status, mut upstream), durability)) => {
+                head::strip_hop_by_hop(&mut upstream, &app.credentials);
                 let view = View {
                     ids: durability == Durability::Durable,
                     control: self.reading.control,
@@ -340,16 +354,13 @@ fn judge(answer: Result<Response<Source>, UpstreamError>) -> Answer<AttemptSourc
     if response.status() != StatusCode::OK || !head::is_event_stream(response.headers()) {
         return Answer::Other(Ok(response));
     }
-    let coding = match response
-        .headers()
-        .get(CONTENT_ENCODING)
-        .map(HeaderValue::as_bytes)
-        .map(Coding::parse)
-    {
-        None => None,
-        Some(Ok(Coding::Identity)) => None,
-        Some(Ok(coding)) => Some(coding),
-        Some(Err(_)) => {
+    let mut codings = response.headers().get_all(CONTENT_ENCODING).iter();
+    let coding = codings.next().map(HeaderValue::as_bytes);
+    let coding = match (coding.map(Coding::parse), codings.next()) {
+        (None, _) | (Some(Ok(Coding::Identity)), None) => None,
+        (Some(Ok(coding)), None) => Some(coding),
+        // Several fields are several codings, one upon the other.
+        (Some(Err(_)), _) | (_, Some(_)) => {
             let message =
                 "the backend sent an event stream in a content coding that was not asked for";
             return Answer::Other(Err(Error::new(ErrorCode::BackendBadResponse, message)));
@@ -384,14 +395,18 @@ impl Held {
     fn attach(self, app: &App, reading: Reading) -> Result<Response<Body>, Error> {
         if self.found.window.earliest() > Seq::FIRST {
             let message = "its first events are no longer retained";
-            return Err(
-                Error::new(ErrorCode::CursorExpired, message).about(self.found.window.id())
-            );
+            return Err(Error::new(ErrorCode::CursorExpired, message).about(self.found.window.id()));
         }
         let response = attach::attached(app, self.found, Seq::ZERO, reading, HeaderMap::new());
         drop(self.presence);
         Ok(response)
     }
+}
+
+/// It has ended, and not in error.
+fn succeeded(found: &Readable) -> bool {
+    let terminal = found.window.terminal();
+    terminal.is_some_and(|terminal| terminal.kind != Kind::Error)
 }
 
 fn policy(app: &App, parts: &request::Parts) -> Result<OrphanPolicy, Error> {
@@ -408,7 +423,7 @@ fn policy(app: &App, parts: &request::Parts) -> Result<OrphanPolicy, Error> {
     })
 }
 
-fn retry_key(parts: &request::Parts, access: &Access, peer: &Peer) -> RetryKey {
+fn retry_key(parts: &request::Parts, access: &Access, key: Option<Key>, peer: &Peer) -> RetryKey {
     let target = parts
         .uri
         .path_and_query()
@@ -424,6 +439,7 @@ fn retry_key(parts: &request::Parts, access: &Access, peer: &Peer) -> RetryKey {
             parts.method.as_str().as_bytes(),
             target.as_bytes(),
             address.as_bytes(),
+            key.as_ref().map_or(&[][..], |key| &key.0),
         ],
     ))
 }

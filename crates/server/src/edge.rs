@@ -1,10 +1,12 @@
 //! The first decision about every request on the data listener.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::{Method, Request, Response, Version};
-use hyper::body::Incoming;
+use http::{Method, Request, Response, StatusCode, Version};
+use hyper::body::{Body as _, Incoming};
 use streamweld_generation::lifecycle::End;
 use streamweld_journal::{Cursor, StreamId};
 
@@ -15,6 +17,9 @@ use crate::error::{Error, ErrorCode};
 use crate::route::{Route, is_durable_get};
 use crate::{durable, forward, head, idempotency, state, streams};
 
+/// The longest target.
+const MAX_TARGET: usize = 16 << 10;
+
 /// Answers one request. It never fails: an error of ours is an answer too.
 pub(crate) async fn handle(
     app: Arc<App>,
@@ -23,20 +28,37 @@ pub(crate) async fn handle(
 ) -> Response<Body> {
     let request_id = StreamId::generate(SystemTime::now()).to_string();
     let mut framing = Framing::of(&request);
-    let answer = serve(&app, request, &peer, &request_id).await;
-    let mut response = match answer {
-        Ok(response) => response,
-        Err(error) => {
-            app.metrics.refused(error.code);
-            tracing::debug!(request_id, code = error.code.as_str(), "refused");
-            error.into_response(&request_id)
+    let mut response = match unusable(&request) {
+        Some(status) => {
+            framing.close = request.version() <= Version::HTTP_11;
+            let mut response = Response::new(Body::Empty);
+            *response.status_mut() = status;
+            response
         }
+        None => match serve(&app, request, &peer, &request_id).await {
+            Ok(response) => response,
+            Err(error) => {
+                app.metrics.refused(error.code);
+                tracing::debug!(request_id, code = error.code.as_str(), "refused");
+                error.into_response(&request_id)
+            }
+        },
     };
     response
         .headers_mut()
         .insert(head::REQUEST_ID, head::ascii(&request_id));
     framing.finish(&mut response);
     response
+}
+
+/// What the HTTP implementation lets through and is no valid request all the same: a target without a path, which
+/// only `CONNECT` may have, or one that is too long.
+fn unusable<B>(request: &Request<B>) -> Option<StatusCode> {
+    match request.uri().path_and_query() {
+        None if request.method() != Method::CONNECT => Some(StatusCode::BAD_REQUEST),
+        Some(target) if target.as_str().len() > MAX_TARGET => Some(StatusCode::URI_TOO_LONG),
+        Some(_) | None => None,
+    }
 }
 
 async fn serve(
@@ -57,37 +79,58 @@ async fn serve(
         request.headers(),
     );
     let breaker = peer.breaker.clone();
-    match Route::of(path) {
-        Route::State(id) => return streams::state(app, id, &method, headers).await,
-        Route::Events(id) => {
-            return streams::events(app, id, &method, query, headers, breaker).await;
-        }
-        Route::Stop(id) => return streams::stop(app, id, &method, headers).await,
-        Route::Unknown => {
-            return Err(Error::new(
-                ErrorCode::NotFound,
-                "there is nothing at this path",
-            ));
-        }
-        Route::Backend => {}
+    let ours = match Route::of(path) {
+        Route::State(id) => Some(streams::state(app, id, &method, headers).await),
+        Route::Events(id) => Some(streams::events(app, id, &method, query, headers, breaker).await),
+        Route::Stop(id) => Some(streams::stop(app, id, &method, headers).await),
+        Route::Unknown => Some(Err(Error::new(
+            ErrorCode::NotFound,
+            "there is nothing at this path",
+        ))),
+        Route::Backend => None,
+    };
+    if let Some(answer) = ours {
+        discard(request.into_body());
+        return answer;
     }
     let feed = method == Method::GET && is_durable_get(&app.generation.durable_get, path);
-    if let DataCursor::Ours(cursor) = attach::data_cursor(headers)? {
-        match again(app, &request, cursor, feed, peer).await? {
-            Again::Answer(response) => return Ok(response),
-            Again::NewFeed { upstream_id } => {
-                let headers = request.headers_mut();
-                headers.remove(head::LAST_EVENT_ID);
-                if let Some(id) = upstream_id.and_then(|id| http::HeaderValue::from_str(&id).ok()) {
-                    headers.insert(head::LAST_EVENT_ID, id);
-                }
+    let again = match attach::data_cursor(headers) {
+        Ok(DataCursor::NotOurs) => None,
+        Ok(DataCursor::Ours(cursor)) => Some(again(app, &request, cursor, feed, peer).await),
+        Err(error) => Some(Err(error)),
+    };
+    match again {
+        None => {}
+        Some(Ok(Again::NewFeed { upstream_id })) => {
+            let headers = request.headers_mut();
+            headers.remove(head::LAST_EVENT_ID);
+            if let Some(id) = upstream_id.and_then(|id| http::HeaderValue::from_str(&id).ok()) {
+                headers.insert(head::LAST_EVENT_ID, id);
             }
+        }
+        Some(Ok(Again::Answer(response))) => {
+            discard(request.into_body());
+            return Ok(response);
+        }
+        Some(Err(error)) => {
+            discard(request.into_body());
+            return Err(error);
         }
     }
     if method == Method::POST || feed {
         return durable::serve(app, request, peer, request_id).await;
     }
     forward::pass(app, request, peer).await
+}
+
+/// Reads a body that nobody needs, beside the answer: many clients write all of theirs before they read, and would be
+/// stuck, or cut off, behind a body that nobody takes. It holds nothing and ends with the connection.
+fn discard(mut body: Incoming) {
+    if !body.is_end_stream() {
+        tokio::spawn(async move {
+            while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
+        });
+    }
 }
 
 /// What the same request, with a cursor of ours, gets.
@@ -132,8 +175,8 @@ async fn again(
 
 /// What HTTP/1 needs beside the answer itself.
 struct Framing {
-    /// The request was chunked: two readers of such a request may disagree where it ends, so its connection is not
-    /// used again.
+    /// The connection is not used again. Always so after a chunked request: two readers of one may disagree where it
+    /// ends.
     close: bool,
 }
 
@@ -149,7 +192,7 @@ impl Framing {
     }
 
     fn finish(&mut self, response: &mut Response<Body>) {
-        if self.close && response.status() != http::StatusCode::SWITCHING_PROTOCOLS {
+        if self.close && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response.headers_mut().insert(
                 http::header::CONNECTION,
                 http::HeaderValue::from_static("close"),

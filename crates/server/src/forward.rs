@@ -88,10 +88,7 @@ pub(crate) fn incoming(app: &App, response: Response<Source>, peer: &Peer) -> Re
     head::strip_hop_by_hop(&mut parts.headers, &app.credentials);
     parts.version = Version::default();
     parts.extensions = http::Extensions::new();
-    Response::from_parts(
-        parts,
-        Body::Pass(Box::new(source.into_body()), peer.breaker.clone()),
-    )
+    Response::from_parts(parts, Body::pass(source.into_body(), peer.breaker.clone()))
 }
 
 /// Refuses a body that says beforehand that it is too large.

@@ -37,15 +37,44 @@ pub(crate) struct ClientIo {
     stream: TcpStream,
     write_timeout: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
+    opening: Option<Opening>,
     reset: Arc<AtomicBool>,
 }
 
+/// How long a client may take to show which HTTP it speaks: the HTTP implementation measures heads, but only once it
+/// knows that, so a client that says nothing, or half of the preface of HTTP/2, would stay for ever.
+#[derive(Debug)]
+struct Opening {
+    read: usize,
+    late: Pin<Box<Sleep>>,
+}
+
+/// What an HTTP/2 client says first.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+impl Opening {
+    /// Takes what was read; whether the version is known now.
+    fn is_over(&mut self, read: &[u8]) -> bool {
+        let rest = &PREFACE[self.read..];
+        self.read += read.len();
+        read.is_empty() || read.len() >= rest.len() || !rest.starts_with(read)
+    }
+}
+
 impl ClientIo {
-    pub(crate) fn new(stream: TcpStream, write_timeout: Duration) -> Self {
+    pub(crate) fn new(
+        stream: TcpStream,
+        write_timeout: Duration,
+        header_timeout: Duration,
+    ) -> Self {
         Self {
             stream,
             write_timeout,
             stalled: None,
+            opening: Some(Opening {
+                read: 0,
+                late: Box::pin(sleep_until(Instant::now() + header_timeout)),
+            }),
             reset: Arc::default(),
         }
     }
@@ -91,7 +120,22 @@ impl AsyncRead for ClientIo {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let Some(opening) = &mut self.opening else {
+            return read;
+        };
+        if read.is_pending() {
+            return opening
+                .late
+                .as_mut()
+                .poll(cx)
+                .map(|()| Err(io::ErrorKind::TimedOut.into()));
+        }
+        if opening.is_over(&buf.filled()[before..]) {
+            self.opening = None;
+        }
+        read
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Metrics {
     running: Gauge,
     journal_bytes: Gauge,
     journal_generations: Family<StateLabels, Gauge>,
-    early_evictions: Gauge,
+    early_evictions: Counter,
     ready: Gauge,
 }
 
@@ -45,7 +45,7 @@ impl Metrics {
             running: Gauge::default(),
             journal_bytes: Gauge::default(),
             journal_generations: Family::default(),
-            early_evictions: Gauge::default(),
+            early_evictions: Counter::default(),
             ready: Gauge::default(),
         };
         let registry = &mut metrics.registry;
@@ -116,8 +116,10 @@ impl Metrics {
                 .get_or_create(&StateLabels { state })
                 .set(count(value));
         }
+        // The journal counts by itself; the counter is brought up to it.
+        let counted = self.early_evictions.get();
         self.early_evictions
-            .set(i64::try_from(usage.evicted_early).unwrap_or(i64::MAX));
+            .inc_by(usage.evicted_early.saturating_sub(counted));
         self.ready.set(i64::from(!app.is_shutting_down()));
         let mut out = String::new();
         if text::encode(&mut out, &self.registry).is_err() {

@@ -79,9 +79,11 @@ impl RequestBody {
         &mut self,
         limit: usize,
     ) -> Result<Option<[u8; 32]>, RequestBodyError> {
-        let mut held = Vec::new();
+        // What an earlier call has read counts as well.
+        let mut held = self.ahead.take().map_or_else(Vec::new, Vec::from);
         let mut hash = Sha256::new();
-        while let Some(body) = &mut self.rest {
+        hash.update(&held);
+        while let Some(body) = self.rest.as_mut().filter(|_| held.len() <= limit) {
             let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
             match frame {
                 None => self.rest = None,
@@ -93,14 +95,12 @@ impl RequestBody {
                     };
                     hash.update(&data);
                     held.extend_from_slice(&data);
-                    if held.len() > limit {
-                        break;
-                    }
                 }
             }
         }
         self.ahead = (!held.is_empty()).then(|| Bytes::from(held));
-        Ok(self.rest.is_none().then(|| hash.finalize().into()))
+        let whole = self.rest.is_none() && self.ahead.as_ref().is_none_or(|it| it.len() <= limit);
+        Ok(whole.then(|| hash.finalize().into()))
     }
 
     /// Reads to the end and keeps nothing but the digest.

@@ -14,7 +14,7 @@ use streamweld_journal::{Journal, Memory, MemoryConfig};
 use streamweld_upstream::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
 use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Peer};
@@ -162,17 +162,21 @@ impl Server {
             shutdown.await;
             app.start_shutdown();
             tracing::info!(running = app.shared.registry.len(), "shutting down");
+            let until = Instant::now() + self.shutdown_grace;
             finish_generations(&app, self.shutdown_grace).await;
+            until
         };
-        tokio::select! {
+        let until = tokio::select! {
             never = data => match never {},
             never = admin => match never {},
             never = sweep(Arc::clone(&app)) => match never {},
-            () = stop => {}
-        }
+            until = stop => until,
+        };
+        // What passes through may use what is left of the grace time; idle connections close at once.
         phase.send_replace(Phase::Closing);
         connections.close();
-        if timeout(FLUSH, connections.wait()).await.is_err() {
+        let until = until.max(Instant::now() + FLUSH);
+        if timeout_at(until, connections.wait()).await.is_err() {
             tracing::warn!(connections = connections.len(), "connections were cut");
         }
     }

@@ -54,7 +54,11 @@ impl State {
     pub(crate) fn of(found: &Readable) -> Self {
         let window = &found.window;
         let open = found.open();
-        let terminal = window.terminal();
+        // One look: what is shown must fit together, also while the generation ends.
+        let marks = window.marks();
+        let terminal = window
+            .terminal()
+            .filter(|terminal| terminal.seq <= marks.committed);
         let usage = transcript(window, found.dialect()).usage().map(Usage::from);
         Self {
             object: "streamweld.stream",
@@ -66,11 +70,11 @@ impl State {
             model: open.as_ref().and_then(|open| open.model.clone()),
             created_at: open.as_ref().map(|open| open.time.clone()),
             last_event_at: window.last_time().map(timestamp),
-            ended_at: terminal.map(|terminal| timestamp(terminal.time)),
+            ended_at: terminal.as_ref().map(|terminal| timestamp(terminal.time)),
             owner_alive: found.handle.is_some(),
             backends: open.map(|open| open.backend).into_iter().collect(),
-            earliest_seq: window.earliest().get(),
-            last_seq: window.committed().get(),
+            earliest_seq: marks.earliest.get(),
+            last_seq: marks.committed.get(),
             durability: if window.is_exposed() {
                 "degraded"
             } else {
@@ -80,7 +84,7 @@ impl State {
             attempts: 1,
             migrations: 0,
             usage,
-            terminal: TerminalState::of(window),
+            terminal: terminal.and_then(|_| TerminalState::of(window)),
         }
     }
 }

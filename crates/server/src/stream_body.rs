@@ -1,9 +1,8 @@
 //! From a reader to the body of a response: runs of blocks, heartbeats, and the end as its client has to see it.
 //!
 //! ```text
-//! Live ──terminal──> Last ──> Done             a clean end
-//!   │                  └───> Leaving ──> Abort  the form has left, then the break
-//!   └── overtaken, closed ─────────────> Abort
+//! Live ──terminal──> Done              a clean end
+//!   └──error, overtaken, closed──> Leaving ──> Abort   everything has left, then the break
 //! ```
 //!
 //! There is no queue here: the connection asks for the next run when it has room, and gets everything that was
@@ -22,11 +21,13 @@ use streamweld_journal::{Closed, Cursor, Kind, Step, Terminal};
 use streamweld_sse::HEARTBEAT;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::body::{Abort, Chunk, Sent};
+use crate::body::{Abort, Chunk, Outstanding};
 use crate::io::Breaker;
 
 /// The most that is handed over at once, so that a slow connection pins little.
 const MAX_RUN: usize = 256 << 10;
+/// How long the head gets to leave when the break is all that follows it. It cannot be seen leaving.
+const HEAD_LEAVES: Duration = Duration::from_millis(20);
 
 /// How a response shows its generation.
 #[derive(Clone, Copy, Debug)]
@@ -50,12 +51,17 @@ pub(crate) struct StreamBody {
     phase: Phase,
     written: Instant,
     beat: Pin<Box<Sleep>>,
+    outstanding: Outstanding,
+    /// Something was handed over, or is about to be: when that has left, the head has.
+    begun: bool,
     breaker: Breaker,
 }
 
 enum Phase {
     Live,
-    Leaving(Sent),
+    /// The head is all there is, and has to leave.
+    Head(&'static str),
+    Leaving(&'static str),
     Abort(&'static str),
     Done,
 }
@@ -69,6 +75,8 @@ impl StreamBody {
             phase: Phase::Live,
             written: now,
             beat: Box::pin(sleep_until(now + manner.heartbeat)),
+            outstanding: Outstanding::default(),
+            begun: false,
             breaker,
         }
     }
@@ -82,9 +90,23 @@ impl StreamBody {
         loop {
             match &this.phase {
                 Phase::Live => {}
-                Phase::Leaving(sent) => {
-                    ready!(sent.poll_sent(cx));
-                    this.phase = Phase::Abort("the generation ended in error");
+                Phase::Head(why) => {
+                    // HTTP/1 flushes when there is nothing more to write for now, so there has to be such a moment,
+                    // however late this is polled. HTTP/2 has a task of its own for that.
+                    this.phase = Phase::Leaving(why);
+                    if this.beat.as_mut().poll(cx).is_ready() {
+                        cx.waker().wake_by_ref();
+                    }
+                    return Poll::Pending;
+                }
+                Phase::Leaving(why) => {
+                    let why = *why;
+                    if this.begun {
+                        ready!(this.outstanding.poll_none(cx));
+                    } else {
+                        ready!(this.beat.as_mut().poll(cx));
+                    }
+                    this.phase = Phase::Abort(why);
                     continue;
                 }
                 Phase::Abort(why) => {
@@ -98,22 +120,22 @@ impl StreamBody {
             match this.attached.poll_next(cx, MAX_RUN) {
                 Poll::Ready(Step::Run { bytes, .. }) => {
                     this.written = Instant::now();
-                    return Poll::Ready(Some(Ok(Frame::data(Chunk::from(bytes)))));
+                    return this.hand_over(bytes);
                 }
                 Poll::Ready(Step::End {
                     terminal,
                     sequenced,
                 }) => {
-                    if let Some(chunk) = this.end(&terminal, sequenced) {
-                        return Poll::Ready(Some(Ok(Frame::data(chunk))));
+                    if let Some(form) = this.end(&terminal, sequenced) {
+                        return this.hand_over(form);
                     }
                 }
                 Poll::Ready(Step::Overtaken { .. }) => {
-                    this.phase = Phase::Abort("retention has passed the reader by")
+                    this.leave("retention has passed the reader by");
                 }
                 Poll::Ready(Step::Closed(why)) => {
-                    if let Some(chunk) = this.closed(why) {
-                        return Poll::Ready(Some(Ok(Frame::data(chunk))));
+                    if let Some(form) = this.closed(why) {
+                        return this.hand_over(form);
                     }
                 }
                 Poll::Pending => {
@@ -123,9 +145,7 @@ impl StreamBody {
                     if now >= due {
                         this.written = now;
                         this.beat.as_mut().reset(now + this.manner.heartbeat);
-                        return Poll::Ready(Some(Ok(Frame::data(Chunk::from(
-                            Bytes::from_static(HEARTBEAT),
-                        )))));
+                        return this.hand_over(Bytes::from_static(HEARTBEAT));
                     }
                     this.beat.as_mut().reset(due);
                 }
@@ -133,8 +153,23 @@ impl StreamBody {
         }
     }
 
+    fn hand_over(&mut self, bytes: Bytes) -> Poll<Option<Result<Frame<Chunk>, Abort>>> {
+        self.begun = true;
+        Poll::Ready(Some(Ok(Frame::data(self.outstanding.chunk(bytes)))))
+    }
+
+    /// Breaks off, once everything that was handed over has left.
+    fn leave(&mut self, why: &'static str) {
+        if self.begun {
+            self.phase = Phase::Leaving(why);
+        } else {
+            self.phase = Phase::Head(why);
+            self.beat.as_mut().reset(Instant::now() + HEAD_LEAVES);
+        }
+    }
+
     /// Renders the terminal and decides what follows it.
-    fn end(&mut self, terminal: &Arc<Terminal>, sequenced: bool) -> Option<Chunk> {
+    fn end(&mut self, terminal: &Arc<Terminal>, sequenced: bool) -> Option<Bytes> {
         let window = self.attached.window();
         let id = (sequenced && self.manner.ids).then(|| Cursor {
             stream: window.id(),
@@ -169,7 +204,7 @@ impl StreamBody {
     }
 
     /// The window was closed without a terminal.
-    fn closed(&mut self, why: Closed) -> Option<Chunk> {
+    fn closed(&mut self, why: Closed) -> Option<Bytes> {
         let shown = match why {
             // It goes on elsewhere, or will be ended there: the client comes back and sees.
             Closed::Shutdown | Closed::Fenced => None,
@@ -188,21 +223,14 @@ impl StreamBody {
         )
     }
 
-    fn last(&mut self, bytes: Bytes, clean: bool, why: &'static str) -> Option<Chunk> {
-        if bytes.is_empty() {
-            self.phase = if clean {
-                Phase::Done
-            } else {
-                Phase::Abort(why)
-            };
-            return None;
-        }
+    /// Decides what follows the form, and gives the form if there is one.
+    fn last(&mut self, form: Bytes, clean: bool, why: &'static str) -> Option<Bytes> {
+        self.begun |= !form.is_empty();
         if clean {
             self.phase = Phase::Done;
-            return Some(Chunk::from(bytes));
+        } else {
+            self.leave(why);
         }
-        let (chunk, sent) = Chunk::tracked(bytes);
-        self.phase = Phase::Leaving(sent);
-        Some(chunk)
+        (!form.is_empty()).then_some(form)
     }
 }

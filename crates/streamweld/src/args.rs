@@ -7,9 +7,8 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use streamweld_generation::OrphanPolicy;
-use streamweld_upstream::BackendUrl;
 
-use crate::values::{duration, positive_duration, size};
+use crate::values::{Url, duration, positive_duration, size};
 
 /// Makes streamed answers of inference servers durable and resumable.
 #[derive(Debug, Parser)]
@@ -33,9 +32,14 @@ pub(crate) enum Command {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Serve {
     /// The inference server, such as http://127.0.0.1:8000
-    #[arg(long, env = "STREAMWELD_BACKEND", value_name = "URL")]
-    pub(crate) backend: BackendUrl,
-    /// What the backend is called in errors, logs and states [default: its host and port]
+    #[arg(
+        long,
+        env = "STREAMWELD_BACKEND",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    pub(crate) backend: Url,
+    /// What the backend is called in errors, logs and states [default: backend]
     #[arg(long, env = "STREAMWELD_BACKEND_NAME", value_name = "NAME")]
     pub(crate) backend_name: Option<String>,
     /// PEM file with certificates to trust for the backend, besides the system's
@@ -191,7 +195,7 @@ pub(crate) struct Mock {
 pub(crate) struct Demo {
     /// A real OpenAI-compatible server to demonstrate in front of [default: a mock of its own]
     #[arg(long, value_name = "URL")]
-    pub(crate) backend: Option<BackendUrl>,
+    pub(crate) backend: Option<Url>,
     /// The model to ask for
     #[arg(long, value_name = "NAME", default_value = "mock")]
     pub(crate) model: String,

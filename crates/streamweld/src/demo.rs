@@ -31,7 +31,7 @@ async fn show(args: args::Demo) -> anyhow::Result<()> {
         None => Some(start_mock().await?),
     };
     let backend = match (&args.backend, &mock) {
-        (Some(url), _) => url.clone(),
+        (Some(url), _) => url.checked()?,
         (None, Some(mock)) => mock.url().parse().context("the mock has an odd address")?,
         (None, None) => bail!("there is no backend"),
     };

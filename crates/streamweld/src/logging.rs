@@ -1,5 +1,7 @@
 //! Log lines: what happened to which generation, never what it said.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -20,7 +22,9 @@ pub(crate) fn start(log: &Log) {
         .with_default(level.min(LevelFilter::WARN))
         .with_target("streamweld", level);
     let registry = tracing_subscriber::registry().with(filter);
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     match log.log_format {
         LogFormat::Json => registry.with(layer.json().flatten_event(true)).init(),
         LogFormat::Text => registry.with(layer).init(),

@@ -28,10 +28,9 @@ pub(crate) fn run(args: Serve) -> anyhow::Result<ExitCode> {
 
 /// What the command line asks for.
 pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
-    let backend = match &args.backend_name {
-        Some(name) => Backend::named(name.as_str(), args.backend.clone()),
-        None => Backend::new(args.backend.clone()),
-    };
+    // Clients read the name in errors, so it is never made from the address.
+    let name = args.backend_name.as_deref().unwrap_or("backend");
+    let backend = Backend::named(name, args.backend.checked()?);
     let admin_token = args
         .admin_token_file
         .as_ref()

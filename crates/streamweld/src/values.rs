@@ -1,8 +1,34 @@
 //! How sizes and durations are written on the command line.
 
+use std::convert::Infallible;
+use std::str::FromStr;
 use std::time::Duration;
 
+use anyhow::Context;
 use bytesize::ByteSize;
+use streamweld_upstream::{BackendUrl, BackendUrlError};
+
+/// The URL of a backend as it was written.
+///
+/// People write passwords there, and the parser of the command line shows every value that it refuses. So it is told
+/// of no fault; [`Url::checked`] tells it, without the text.
+#[derive(Clone, Debug)]
+pub(crate) struct Url(Result<BackendUrl, BackendUrlError>);
+
+impl Url {
+    /// The URL, if it is one.
+    pub(crate) fn checked(&self) -> anyhow::Result<BackendUrl> {
+        self.0.clone().context("the value of --backend is refused")
+    }
+}
+
+impl FromStr for Url {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.parse()))
+    }
+}
 
 /// `15s`, `10m`, `1h 30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {

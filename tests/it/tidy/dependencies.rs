@@ -23,10 +23,14 @@ fn crates_depend_on_what_they_may() {
             continue;
         };
         for dependency in dependencies.difference(allowed) {
-            findings.push(format!("{package} must not depend on {dependency}; or allow it in {LIST}, with a reason"));
+            findings.push(format!(
+                "{package} must not depend on {dependency}; or allow it in {LIST}, with a reason"
+            ));
         }
         for unused in allowed.difference(&dependencies) {
-            findings.push(format!("{package} no longer depends on {unused}: take it out of {LIST}"));
+            findings.push(format!(
+                "{package} no longer depends on {unused}: take it out of {LIST}"
+            ));
         }
     }
     check("crates depend on what they may", findings);
@@ -38,7 +42,10 @@ fn allowed() -> BTreeMap<String, BTreeSet<String>> {
     read(LIST)
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(|line| line.split_once(": ").unwrap_or_else(|| panic!("{LIST}: {line:?} is no `crate: dependencies`")))
+        .map(|line| {
+            line.split_once(": ")
+                .unwrap_or_else(|| panic!("{LIST}: {line:?} is no `crate: dependencies`"))
+        })
         .map(|(package, dependencies)| (package.to_owned(), words(dependencies)))
         .collect()
 }
@@ -47,11 +54,21 @@ fn allowed() -> BTreeMap<String, BTreeSet<String>> {
 fn metadata() -> BTreeMap<String, BTreeSet<String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+        ])
         .current_dir(root())
         .output()
         .expect("cargo runs this test, so it is there");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
     let list = |value: &Value| value.as_array().expect("a list").clone();
     let name = |value: &Value| value["name"].as_str().expect("a name").to_owned();
@@ -60,7 +77,14 @@ fn metadata() -> BTreeMap<String, BTreeSet<String>> {
         .map(|package| {
             let dependencies = list(&package["dependencies"]);
             // A kind that is null is a normal dependency.
-            (name(package), dependencies.iter().filter(|one| one["kind"].is_null()).map(name).collect())
+            (
+                name(package),
+                dependencies
+                    .iter()
+                    .filter(|one| one["kind"].is_null())
+                    .map(name)
+                    .collect(),
+            )
         })
         .collect()
 }

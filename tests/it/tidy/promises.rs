@@ -6,9 +6,14 @@ use super::tree::{File, files, read};
 #[test]
 fn every_promise_has_its_test() {
     let protocol = read("protocol.md");
-    let (_, checklist) = protocol.split_once("\n## 14").expect("protocol.md has its checklist in section 14");
+    let (_, checklist) = protocol
+        .split_once("\n## 14")
+        .expect("protocol.md has its checklist in section 14");
     let checklist = checklist.split("\n## ").next().unwrap_or_default();
-    let sources: Vec<File> = ["crates", "tests"].iter().flat_map(|folder| files(folder, ".rs")).collect();
+    let sources: Vec<File> = ["crates", "tests"]
+        .iter()
+        .flat_map(|folder| files(folder, ".rs"))
+        .collect();
     let mut findings = Vec::new();
     let mut rows = 0;
     for row in rows_of(checklist) {
@@ -46,7 +51,10 @@ fn rows_of(text: &str) -> Vec<Row<'_>> {
         .filter_map(|(_, line)| {
             let mut cells = line.trim_matches('|').split('|').map(str::trim);
             let first = cells.next()?;
-            Some(Row { first, last: cells.next_back()? })
+            Some(Row {
+                first,
+                last: cells.next_back()?,
+            })
         })
         .collect()
 }
@@ -54,17 +62,22 @@ fn rows_of(text: &str) -> Vec<Row<'_>> {
 /// `resume::second_reader_sees_all` is a `fn second_reader_sees_all(` in some `resume.rs`, or below some `resume/`.
 fn exists(sources: &[File], test: &str) -> bool {
     let mut names = test.rsplit("::");
-    let (Some(function), Some(module)) = (names.next(), names.next()) else { return false };
+    let (Some(function), Some(module)) = (names.next(), names.next()) else {
+        return false;
+    };
     let (file, folder) = (format!("/{module}.rs"), format!("/{module}/"));
     let function = format!("fn {function}(");
     sources.iter().any(|source| {
-        (source.path.ends_with(&file) || source.path.contains(&folder)) && source.text.contains(&function)
+        (source.path.ends_with(&file) || source.path.contains(&folder))
+            && source.text.contains(&function)
     })
 }
 
 #[test]
 fn rows_are_those_below_a_rule() {
-    let rows = rows_of("text\n\n| promise | test |\n|---|:--|\n| a | `m::t` |\n| b | c | `n::u`, `n::v` |\n");
+    let rows = rows_of(
+        "text\n\n| promise | test |\n|---|:--|\n| a | `m::t` |\n| b | c | `n::u`, `n::v` |\n",
+    );
     let rows: Vec<_> = rows.iter().map(|row| (row.first, row.last)).collect();
     assert_eq!(rows, [("a", "`m::t`"), ("b", "`n::u`, `n::v`")]);
 }

@@ -8,7 +8,13 @@ fn source_files_say_what_they_are_for() {
     let findings = ["crates", "fuzz", "tests"]
         .iter()
         .flat_map(|folder| files(folder, ".rs"))
-        .filter(|file| !file.text.trim_start_matches("#![no_main]").trim_start().starts_with("//!"))
+        .filter(|file| {
+            !file
+                .text
+                .trim_start_matches("#![no_main]")
+                .trim_start()
+                .starts_with("//!")
+        })
         .map(|file| format!("{}: begin with a `//!` that says what it is for", file.path))
         .collect();
     check("source files say what they are for", findings);
@@ -16,7 +22,14 @@ fn source_files_say_what_they_are_for() {
 
 #[test]
 fn modules_have_names_that_say_something() {
-    let bad = ["mod.rs", "utils.rs", "util.rs", "common.rs", "helpers.rs", "misc.rs"];
+    let bad = [
+        "mod.rs",
+        "utils.rs",
+        "util.rs",
+        "common.rs",
+        "helpers.rs",
+        "misc.rs",
+    ];
     let findings = files("crates", ".rs")
         .iter()
         .filter(|file| bad.contains(&file.name()))
@@ -34,7 +47,11 @@ const FORBIDDEN: [(&str, &str, &str); 8] = [
     ("/ho", "me/", "a path of one machine"),
     ("/Us", "ers/", "a path of one machine"),
     ("<<<<", "<<<", "a merge that was not finished"),
-    ("\u{202e}", "", "text that reads in another direction than it runs"),
+    (
+        "\u{202e}",
+        "",
+        "text that reads in another direction than it runs",
+    ),
 ];
 
 #[test]
@@ -44,7 +61,11 @@ fn no_file_holds_what_does_not_belong() {
         for (number, line) in file.text.lines().enumerate() {
             for (one, two, remedy) in FORBIDDEN {
                 if line.contains(&format!("{one}{two}")) {
-                    findings.push(format!("{}:{}: `{one}{two}`: {remedy}", file.path, number + 1));
+                    findings.push(format!(
+                        "{}:{}: `{one}{two}`: {remedy}",
+                        file.path,
+                        number + 1
+                    ));
                 }
             }
         }

@@ -19,12 +19,24 @@ impl File {
 
 /// What is built, installed or found by a fuzzer. A tree without git, such as an archive, has to be read as well, so
 /// git is not asked.
-const NOT_OURS: [&str; 8] = [".git", ".venv", "__pycache__", "artifacts", "corpus", "coverage", "node_modules", "target"];
+const NOT_OURS: [&str; 8] = [
+    ".git",
+    ".venv",
+    "__pycache__",
+    "artifacts",
+    "corpus",
+    "coverage",
+    "node_modules",
+    "target",
+];
 
 /// The root of the repository.
 pub(super) fn root() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tests.parent().expect("the tests stand in the repository").to_owned()
+    tests
+        .parent()
+        .expect("the tests stand in the repository")
+        .to_owned()
 }
 
 /// Reads one file.
@@ -43,7 +55,8 @@ pub(super) fn files(folder: &str, suffix: &str) -> Vec<File> {
 }
 
 fn collect(root: &Path, folder: &Path, suffix: &str, found: &mut Vec<File>) {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     for entry in entries {
         let path = entry.expect("the folder can be read").path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -54,7 +67,11 @@ fn collect(root: &Path, folder: &Path, suffix: &str, found: &mut Vec<File>) {
         } else if name.ends_with(suffix) {
             // What is not text is a fixture.
             if let Ok(text) = fs::read_to_string(&path) {
-                let path = path.strip_prefix(root).expect("found below it").to_string_lossy().into_owned();
+                let path = path
+                    .strip_prefix(root)
+                    .expect("found below it")
+                    .to_string_lossy()
+                    .into_owned();
                 found.push(File { path, text });
             }
         }

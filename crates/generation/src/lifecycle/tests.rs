@@ -1,3 +1,5 @@
+//! The rules as a table of lives: what happened when, and what came of it.
+
 use streamweld_dialect::End as DoneBy;
 use streamweld_sse::{Decoder, Limits};
 

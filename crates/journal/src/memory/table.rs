@@ -108,6 +108,8 @@ impl Table {
         let log = self.writable(id, marks.epoch, expected)?;
         log.last = terminal;
         log.finished = Some(finished);
+        // What came with the end counts from here on; it may be this very log that has to go.
+        self.make_room();
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
@@ -40,7 +40,8 @@ pub(crate) struct State {
 impl State {
     pub(super) fn new(epoch: Epoch, now: SystemTime, config: WindowConfig) -> Self {
         Self {
-            began: now,
+            // Whole milliseconds, so that a time counted from here reads as the time itself does.
+            began: now - fraction(now),
             max_bytes: config.max_bytes,
             epoch,
             blocks: Blocks::new(epoch, config),
@@ -322,6 +323,12 @@ impl State {
         });
         ARC_COUNTS + size_of::<Window>() + self.label.len() + terminal
     }
+}
+
+/// What a time has beyond its whole milliseconds.
+fn fraction(time: SystemTime) -> Duration {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Duration::from_nanos(u64::from(since.subsec_nanos() % 1_000_000))
 }
 
 const ARC_COUNTS: usize = 2 * size_of::<usize>();

@@ -1,0 +1,14 @@
+//! Unmodified client libraries in front of a server: what an application that knows nothing of the proxy sees.
+//!
+//! Each test runs small programs from `tests/clients/`, which use a library as its documentation shows and tell what
+//! they saw. What the tests find out is written in `docs/clients.md`, and a test whose rows there say something else
+//! fails. A story that only a raw socket can tell is told elsewhere.
+
+mod browser;
+mod event_source;
+mod fetch_event_source;
+mod program;
+mod scene;
+mod sdks;
+mod seen;
+mod told;

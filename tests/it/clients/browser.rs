@@ -1,0 +1,370 @@
+//! The `EventSource` and `fetch` of Chromium, in a page that the mock serves through the proxy.
+//!
+//! No driver stands between: the page plays its story and posts what it saw to the mock. These tests are not run
+//! unless asked for (`make test-browser`), for few machines have the browser.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use streamweld_mock::{Cut, Dialect, FaultRelay, RelayPlan, RelayStep, Request, Script};
+use streamweld_tests::{CHAT, Harness, events};
+
+use super::scene::{ANTHROPIC_EVENTS, events_of, expected, left_alone, with_feed};
+use super::seen::{Row, Seen};
+
+const CLIENT: &str = "Chromium";
+
+/// A browser that shows one page. It ends when it is dropped.
+struct Browser {
+    process: Child,
+    profile: PathBuf,
+}
+
+impl Browser {
+    fn open(url: &str) -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let profile =
+            std::env::temp_dir().join(format!("streamweld-{}-{number}", std::process::id()));
+        let binary = std::env::var_os("CHROMIUM").unwrap_or_else(|| "chromium".into());
+        let process = Command::new(&binary)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--disable-quic",
+                "--disable-sync",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--no-first-run",
+                "--no-proxy-server",
+            ])
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg(url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("{binary:?} cannot be run ({error}): install Chromium, or set CHROMIUM to its path")
+            });
+        Self { process, profile }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // All of this fails only where there is nothing left to end or to remove.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.profile);
+    }
+}
+
+/// What the page saw, playing `story` behind `relay`.
+async fn seen_by_page(
+    harness: &Harness,
+    relay: &FaultRelay,
+    story: &str,
+    more: &[(&str, &str)],
+) -> Value {
+    let browser = open(harness, relay, story, more);
+    let seen = report(harness).await;
+    drop(browser);
+    seen
+}
+
+fn open(harness: &Harness, relay: &FaultRelay, story: &str, more: &[(&str, &str)]) -> Browser {
+    let page = Script {
+        content_type: Some("text/html".to_owned()),
+        ..Script::answer(200, include_str!("../../clients/browser/page.html"))
+    };
+    harness.mock.set_script_at("/page", page);
+    let report = format!("{}/echo/report", harness.mock.url());
+    let query: Vec<String> = [("story", story), ("report", &report)]
+        .iter()
+        .chain(more)
+        .map(|(name, value)| {
+            let encoded: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            format!("{name}={encoded}")
+        })
+        .collect();
+    Browser::open(&format!("{}/page?{}", relay.url(), query.join("&")))
+}
+
+/// Waits for the page's report.
+async fn report(harness: &Harness) -> Value {
+    let is_report = |request: &Request| request.path() == "/echo/report";
+    let recorder = harness
+        .mock
+        .recorder()
+        .with_deadline(Duration::from_secs(120));
+    recorder
+        .wait_until(|recorder| recorder.requests().iter().any(is_report))
+        .await
+        .expect("the page reports");
+    let requests = recorder.requests();
+    let report = requests
+        .into_iter()
+        .find(is_report)
+        .expect("it has just been seen");
+    let seen: Value = serde_json::from_slice(&report.body).expect("JSON");
+    assert!(seen.get("thrown").is_none(), "{seen}");
+    seen
+}
+
+/// The requests to this path that reached the backend.
+fn asked(harness: &Harness, path: &str) -> Vec<Request> {
+    let mut requests = harness.mock.recorder().requests();
+    requests.retain(|request| request.path() == path);
+    requests
+}
+
+/// A network that passes 6000 bytes of the answers of each connection, and then closes it. (A reset could take what was
+/// not read yet with it, the head included: the page would have no cursor, and begin anew.)
+async fn short_lived(harness: &Harness) -> FaultRelay {
+    let relay = faithful(harness).await;
+    relay.set_plan(
+        RelayPlan::new()
+            .to_client(RelayStep::Pass(6000))
+            .to_client(RelayStep::Cut(Cut::Fin)),
+    );
+    relay
+}
+
+async fn faithful(harness: &Harness) -> FaultRelay {
+    FaultRelay::start(harness.client.addr)
+        .await
+        .expect("a port")
+}
+
+/// The data of its events; checks that ids grow and that it closed itself.
+#[track_caller]
+fn data_of(seen: &Value) -> Vec<String> {
+    let pairs = seen["events"].as_array().expect("a list");
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let seqs: Vec<u64> = pairs
+        .iter()
+        .map(|pair| {
+            let id = text(&pair[1]);
+            id.split_once(':').expect("ours").1.parse().expect("a seq")
+        })
+        .collect();
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+    let states = seen["states"].as_array().expect("a list");
+    assert_eq!(states.last(), Some(&Value::from(2)), "CLOSED: {states:?}");
+    pairs.iter().map(|pair| text(&pair[0])).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: make test-browser"]
+async fn its_event_source_resumes_to_the_end_and_stops() {
+    let mut seen = Seen::by("browser::its_event_source_resumes_to_the_end_and_stops");
+    let script = Script::tokens(60);
+    let harness = Harness::start(script.clone()).await;
+    let id = left_alone(&harness, Dialect::OpenAiChat).await;
+    let relay = short_lived(&harness).await;
+    let path = events_of(&id);
+    let told = seen_by_page(&harness, &relay, "event_source", &[("path", &path)]).await;
+    let request = &asked(&harness, Dialect::OpenAiChat.path())[0];
+    assert_eq!(
+        data_of(&told),
+        expected(&script, request, Dialect::OpenAiChat)
+    );
+    assert!(relay.accepted() >= 3, "it was cut");
+    seen.row(&Row::new(
+        CLIENT,
+        "`EventSource` on the resume URL, each connection cut after 6000 bytes",
+        "every event once, then closed",
+    ));
+
+    let script = Script {
+        retry: Some(50),
+        ..Script::tokens(400)
+    };
+    let harness = with_feed(&script).await;
+    let relay = short_lived(&harness).await;
+    let told = seen_by_page(&harness, &relay, "event_source", &[("path", "/feed")]).await;
+    let requests = asked(&harness, "/feed");
+    assert_eq!(
+        data_of(&told),
+        expected(&script, &requests[0], Dialect::Generic)
+    );
+    assert_eq!(requests.len(), 1);
+    assert!(relay.accepted() >= 3, "it was cut");
+    seen.row(&Row::new(
+        CLIENT,
+        "`EventSource` on a durable `GET` feed, each connection cut after 6000 bytes",
+        "every event once, then closed; the backend was asked once",
+    ));
+    seen.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: make test-browser"]
+async fn its_event_source_sees_an_error_once_and_stops() {
+    let mut seen = Seen::by("browser::its_event_source_sees_an_error_once_and_stops");
+    for (dialect, story) in [
+        (
+            Dialect::OpenAiChat,
+            "`EventSource` on the resume URL, chat, backend fails",
+        ),
+        (
+            Dialect::AnthropicMessages,
+            "`EventSource` on the resume URL, Messages, backend fails",
+        ),
+    ] {
+        let script = Script::tokens(60).error_after(40);
+        let harness = Harness::start(script.clone()).await;
+        let id = left_alone(&harness, dialect).await;
+        let relay = short_lived(&harness).await;
+        let names = ANTHROPIC_EVENTS.join(",");
+        let more = [("path", events_of(&id)), ("names", names)];
+        let more = more.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let told = seen_by_page(&harness, &relay, "event_source", &more).await;
+        let mut data = data_of(&told);
+        let error = data.pop().expect("an event");
+        assert!(error.contains("the mock engine failed"), "{error}");
+        let request = &asked(&harness, dialect.path())[0];
+        assert_eq!(data, expected(&script, request, dialect));
+        seen.row(&Row::new(
+            CLIENT,
+            story,
+            "every event once, then the error once, then closed",
+        ));
+    }
+
+    let script = Script {
+        retry: Some(50),
+        ..Script::tokens(60)
+    }
+    .fin_after(40);
+    let harness = with_feed(&script).await;
+    let relay = faithful(&harness).await;
+    let told = seen_by_page(&harness, &relay, "event_source", &[("path", "/feed")]).await;
+    let requests = asked(&harness, "/feed");
+    assert_eq!(
+        data_of(&told),
+        expected(&script, &requests[0], Dialect::Generic)
+    );
+    assert_eq!(requests.len(), 1);
+    seen.row(&Row::new(
+        CLIENT,
+        "`EventSource` on a durable `GET` feed, backend fails",
+        "every event once, no error event, then closed",
+    ));
+    seen.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: make test-browser"]
+async fn a_post_that_it_sends_again_unseen_joins() {
+    let mut seen = Seen::by("browser::a_post_that_it_sends_again_unseen_joins");
+    let path = Dialect::OpenAiChat.path();
+    let script = Script::tokens(20).head_gate("begin");
+    let harness = Harness::start(script.clone()).await;
+    let relay = faithful(&harness).await;
+    let browser = open(&harness, &relay, "post", &[("path", path), ("body", CHAT)]);
+    let recorder = harness
+        .mock
+        .recorder()
+        .with_deadline(Duration::from_secs(60));
+    recorder
+        .wait_until(|recorder| {
+            recorder
+                .requests()
+                .iter()
+                .any(|request| request.path() == path)
+        })
+        .await
+        .expect("the chat");
+    let before = relay.accepted();
+    relay.cut_connections(Cut::Rst);
+    relay
+        .wait_accepted(before + 1)
+        .await
+        .expect("it sends it again");
+    harness.mock.gates().release("begin");
+    let told = report(&harness).await;
+    drop(browser);
+    let requests = asked(&harness, path);
+    assert_eq!(requests.len(), 1, "the backend was asked twice");
+    let body = told["text"].as_str().expect("text");
+    assert_eq!(
+        events(body.as_bytes()),
+        expected(&script, &requests[0], Dialect::OpenAiChat)
+    );
+    assert_eq!(told["error"], Value::Null);
+    seen.row(&Row::new(
+        CLIENT,
+        "`fetch` of a chat, connection lost before the answer",
+        "the whole answer, after a repeat that neither the page nor the backend saw",
+    ));
+    seen.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: make test-browser"]
+async fn a_cut_answer_throws_in_its_fetch() {
+    let mut seen = Seen::by("browser::a_cut_answer_throws_in_its_fetch");
+    let path = Dialect::OpenAiChat.path();
+    let script = Script::tokens(20).fin_after(10);
+    let harness = Harness::start(script.clone()).await;
+    let relay = faithful(&harness).await;
+    let more = [("path", path), ("body", CHAT)];
+    let told = seen_by_page(&harness, &relay, "post", &more).await;
+    assert_eq!(told["error"], "TypeError");
+    let id = told["id"].as_str().expect("an id");
+    let body = told["text"].as_str().expect("text");
+    let (replay, _) = harness.client.events(id).await.all().await;
+    let replay = String::from_utf8(replay).expect("UTF-8");
+    let (good, _) = replay.split_once("data: {\"error\"").expect("the form");
+    match body.strip_prefix(good) {
+        // A stream that fails drops what its page has not taken yet.
+        None => assert!(good.starts_with(body), "{body}"),
+        Some(form) => assert!(
+            form.is_empty() || form.contains("streamweld_error"),
+            "{body}"
+        ),
+    }
+    seen.row(&Row::new(
+        CLIENT,
+        "`fetch` of a chat, backend fails",
+        "reading throws `TypeError`; what was not read by then is lost, the error form too",
+    ));
+    seen.check();
+}
+
+/// The answer to a resume is not the backend's, so that it lacks what lets a page of another origin read it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: make test-browser"]
+async fn a_page_of_another_origin_cannot_resume() {
+    let mut seen = Seen::by("browser::a_page_of_another_origin_cannot_resume");
+    let script = Script {
+        retry: Some(50),
+        ..Script::tokens(400)
+    }
+    .header("access-control-allow-origin", "*");
+    let harness = with_feed(&script).await;
+    let relay = short_lived(&harness).await;
+    let path = format!("{}/feed", relay.url());
+    // Served by the mock itself, which is another origin.
+    let elsewhere = FaultRelay::start(harness.mock.addr())
+        .await
+        .expect("a port");
+    let told = seen_by_page(&harness, &elsewhere, "event_source", &[("path", &path)]).await;
+    let all = expected(&script, &asked(&harness, "/feed")[0], Dialect::Generic);
+    let data = data_of(&told);
+    assert!(!data.is_empty() && data.len() < all.len(), "{data:?}");
+    assert_eq!(data, all[..data.len()]);
+    seen.row(&Row::new(
+        CLIENT,
+        "`EventSource` of another origin, which the backend allows",
+        "the first connection is read; the resume is refused by the browser, and it closes",
+    ));
+    seen.check();
+}

@@ -1,0 +1,3 @@
+//! Stories with the client libraries that applications use.
+
+mod clients;

@@ -1,0 +1,182 @@
+//! The real binary, run as a process of its own.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::client::{Client, patience};
+
+/// A `streamweld` that runs. It is killed with its test.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    output: watch::Receiver<String>,
+}
+
+impl Process {
+    /// `streamweld serve` with these arguments, on ports that the kernel gives.
+    #[must_use]
+    pub fn serve(arguments: &[&str]) -> Self {
+        let listen = [
+            "serve",
+            "--listen=127.0.0.1:0",
+            "--admin-listen=127.0.0.1:0",
+        ];
+        Self::run(&[&listen[..], arguments].concat())
+    }
+
+    /// `streamweld` with these arguments.
+    ///
+    /// # Panics
+    /// When it cannot be built or started.
+    #[must_use]
+    pub fn run(arguments: &[&str]) -> Self {
+        let mut child = Command::new(binary())
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let (append, output) = watch::channel(String::new());
+        follow(child.stdout.take().expect("piped"), append.clone());
+        follow(child.stderr.take().expect("piped"), append);
+        Self { child, output }
+    }
+
+    /// Everything that it has written.
+    #[must_use]
+    pub fn output(&self) -> String {
+        self.output.borrow().clone()
+    }
+
+    /// Waits until it has written this.
+    ///
+    /// # Panics
+    /// When it never does.
+    pub async fn wait_output(&mut self, text: &str) -> String {
+        let seen = self.output.wait_for(|output| output.contains(text));
+        let seen = patience(seen).await.map(|output| output.clone());
+        seen.unwrap_or_else(|_| panic!("{text:?} did not come: {}", self.output()))
+    }
+
+    /// A client of its data listener.
+    pub async fn client(&mut self) -> Client {
+        Client::new(self.listener("data").await)
+    }
+
+    /// A client of its admin listener.
+    pub async fn admin(&mut self) -> Client {
+        Client::new(self.listener("admin").await)
+    }
+
+    async fn listener(&mut self, which: &str) -> SocketAddr {
+        let line = format!("{which} listener on http://");
+        // The line is whole once its end is there.
+        let output = self.wait_output("admin listener on http://").await;
+        let output = if output.ends_with('\n') {
+            output
+        } else {
+            patience(self.output.wait_for(|output| output.ends_with('\n')))
+                .await
+                .expect("it runs")
+                .clone()
+        };
+        let addr = output
+            .lines()
+            .find_map(|found| Some(found.split_once(&line)?.1.to_owned()));
+        let addr = addr.expect("a listener");
+        let end = addr.find(|c: char| !matches!(c, '0'..='9' | '.' | ':'));
+        addr[..end.unwrap_or(addr.len())]
+            .parse()
+            .expect("an address")
+    }
+
+    /// Sends it a signal, such as `TERM`.
+    ///
+    /// # Panics
+    /// When it cannot be sent.
+    pub fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        let sent = Command::new("sh").args(["-c", &kill]).status();
+        assert!(sent.expect("a shell").success());
+    }
+
+    /// Waits until it has ended, and gives how and everything that it wrote.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub async fn ended(mut self) -> (ExitStatus, String) {
+        let ended = async {
+            loop {
+                if let Some(status) = self.child.try_wait().expect("it is ours") {
+                    return status;
+                }
+                sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let status = patience(ended).await;
+        // Both ends of its output are closed then, and so are the threads that follow them.
+        while patience(self.output.changed()).await.is_ok() {}
+        (status, self.output())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Fails where it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn follow(pipe: impl Read + Send + 'static, append: watch::Sender<String>) {
+    thread::spawn(move || {
+        let mut pipe = BufReader::new(pipe);
+        let mut line = String::new();
+        while let Ok(1..) = pipe.read_line(&mut line) {
+            append.send_modify(|output| output.push_str(&line));
+            line.clear();
+        }
+    });
+}
+
+/// The binary that belongs to this test: built in the same target folder and profile, once.
+fn binary() -> &'static PathBuf {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        // …/target/<profile>/deps/<test>
+        let test = std::env::current_exe().expect("the test has a path");
+        let folder = test.ancestors().nth(2).expect("it lies in deps");
+        let target = folder.parent().expect("it lies in target");
+        let profile = match folder.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => "dev",
+            Some(profile) => profile,
+        };
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(cargo)
+            .args([
+                "build",
+                "--quiet",
+                "--package=streamweld",
+                "--profile",
+                profile,
+            ])
+            .arg("--target-dir")
+            .arg(target)
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .status();
+        let binary = folder.join("streamweld");
+        let built = built.is_ok_and(|status| status.success());
+        assert!(built && binary.is_file(), "the binary cannot be built");
+        binary
+    })
+}
