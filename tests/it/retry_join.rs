@@ -7,7 +7,7 @@ use std::time::Duration;
 use streamweld_mock::{Outcome, Script};
 use streamweld_server::Config;
 use streamweld_tests::{
-    CHAT, Client, End, Harness, Response, Setup, events, leave, patience, wait_end,
+    CHAT, Client, End, Harness, Response, Setup, events, leave, patience, wait_end, wait_state,
 };
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
@@ -183,9 +183,14 @@ async fn with_a_credential_the_peer_does_not_matter() {
 async fn an_answer_that_has_begun_to_be_read_is_not_joined() {
     let harness = Harness::start(Script::tokens(20).gate_after(1, "head")).await;
     let mut response = harness.client.chat().await;
+    let id = response.id();
     response.body.blocks(1).await;
     response.leave().await;
-    assert_is_new(&harness, harness.client.chat()).await;
+    wait_state(&harness.client, &id, |state| state["readers"] == 0).await;
+    // It still runs, and could be joined.
+    let again = harness.client.chat().await;
+    assert_ne!(again.id(), id);
+    assert_eq!(harness.mock.recorder().count(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -123,8 +123,8 @@ async fn fields_that_are_no_fields() {
     ] {
         check_refused(&harness, &post(fields, "")).await;
     }
-    let leading = format!("GET /echo HTTP/1.1\r\n x-a: 1\r\nhost: h\r\n\r\n");
-    check_refused(&harness, &leading).await;
+    let leading = "GET /echo HTTP/1.1\r\n x-a: 1\r\nhost: h\r\n\r\n";
+    check_refused(&harness, leading).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

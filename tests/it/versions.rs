@@ -186,10 +186,14 @@ async fn a_backend_that_speaks_http_2_streams_and_passes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_http_2_backend_that_resets_fails_the_attempt_alone() {
-    let harness = http_2_backend(Script::tokens(20).rst_after(3)).await;
-    let response = harness.client.chat().await;
+    let harness = http_2_backend(Script::tokens(20).gate_after(3, "cut").rst_after(3)).await;
+    let mut response = harness.client.chat().await;
     let id = response.id();
-    let (body, end) = response.all().await;
+    let mut body = response.body.blocks(3).await;
+    // A reset takes with it what was not read before.
+    harness.mock.gates().release("cut");
+    let (rest, end) = response.body.rest().await;
+    body.extend(rest);
     assert_eq!(end, End::Fin);
     let state = wait_end(&harness.client, &id).await;
     assert_eq!(state["terminal"]["code"], "truncated");

@@ -71,6 +71,8 @@ pub(crate) struct Committer<'a> {
     bounds: &'a HealBounds,
     counters: &'a Counters,
     op: Op<'a>,
+    /// The last sequence that is staged.
+    received: Seq,
     /// The last sequence that the journal is known to hold.
     stands: Seq,
     /// Everything from the terminal on is staged.
@@ -123,6 +125,7 @@ impl<'a> Committer<'a> {
             bounds,
             counters,
             op: Op::Idle,
+            received: Seq::ZERO,
             stands: Seq::ZERO,
             ending: false,
             waiting: None,
@@ -138,7 +141,13 @@ impl<'a> Committer<'a> {
 
     /// Creates the log. Its entry `open` is staged.
     pub(crate) fn open(&mut self, owner: &'a Open) {
+        self.received = Seq::FIRST;
         self.op = Op::Opening(self.journal.open(self.window, owner, SystemTime::now()));
+    }
+
+    /// Everything through `received` is staged.
+    pub(crate) fn staged(&mut self, received: Seq) {
+        self.received = received;
     }
 
     /// The terminal is staged; nothing comes after it.
@@ -151,7 +160,7 @@ impl<'a> Committer<'a> {
         self.over
             || (matches!(self.op, Op::Idle)
                 && self.again.is_none()
-                && self.window.received() == self.stands)
+                && self.received == self.stands)
     }
 
     /// When there is something to do even if nobody answers.
@@ -274,7 +283,7 @@ impl<'a> Committer<'a> {
             Some((_, Again::Append)) => self.again = None,
             None => {}
         }
-        let through = self.window.received();
+        let through = self.received;
         if through == self.stands {
             return false;
         }
@@ -301,7 +310,7 @@ impl<'a> Committer<'a> {
             self.missed = false;
             self.held_before = self.window.held();
         }
-        if through == self.window.received() {
+        if through == self.received {
             self.waiting = None;
             self.uncount();
             if self.exposed {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use streamweld_journal::Window;
+use streamweld_journal::{Seq, Window};
 
 use crate::committer::{Committer, Progress};
 
@@ -37,24 +37,19 @@ impl<'a> Log<'a> {
         match self {
             Self::Journal(committer) if committer.is_quiet() => Poll::Pending,
             Self::Journal(committer) => committer.poll(cx),
-            Self::Nowhere { window, ending } => {
-                let received = window.received();
-                if window.committed() < received {
-                    window.commit(received);
-                }
-                if *ending {
-                    Poll::Ready(Progress::Finished)
-                } else {
-                    Poll::Pending
-                }
+            Self::Nowhere { ending: true, .. } | Self::GivenUp { ending: true } => {
+                Poll::Ready(Progress::Finished)
             }
-            Self::GivenUp { ending } => {
-                if *ending {
-                    Poll::Ready(Progress::Finished)
-                } else {
-                    Poll::Pending
-                }
-            }
+            Self::Nowhere { .. } | Self::GivenUp { .. } => Poll::Pending,
+        }
+    }
+
+    /// Everything through `received` is staged.
+    pub(crate) fn staged(&mut self, received: Seq) {
+        match self {
+            Self::Journal(committer) => committer.staged(received),
+            Self::Nowhere { window, .. } => window.commit(received),
+            Self::GivenUp { .. } => {}
         }
     }
 
@@ -70,7 +65,8 @@ impl<'a> Log<'a> {
     }
 
     /// The terminal is staged; nothing comes after it.
-    pub(crate) fn ending(&mut self) {
+    pub(crate) fn ending(&mut self, received: Seq) {
+        self.staged(received);
         match self {
             Self::Journal(committer) => committer.ending(),
             Self::Nowhere { ending, .. } | Self::GivenUp { ending } => *ending = true,

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use streamweld_dialect::{BodyEnd, End as DoneBy, Ending, error_ending, stopped_ending};
 use streamweld_journal::{
-    Closed, Journal, Kind, Open, Outcome, Refusal, Seq, StreamId, TerminalParts,
+    Closed, Journal, Kind, Open, Outcome, Refusal, Seq, TerminalParts,
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -162,7 +162,7 @@ impl Producer {
         let mut opening = false;
 
         let answer = {
-            let mut call = pin!(call);
+            let mut call = Box::pin(call);
             loop {
                 // Opening overlaps with the wait for the head, as soon as it is known that there will be one to open for.
                 if !opening && self.handle.is_known_to_stream() {
@@ -202,9 +202,8 @@ impl Producer {
             committer.open(&owner);
         }
         if opened.is_none() {
-            opened = timeout(OPEN_WAIT, poll_fn(|cx| committer.poll(cx)))
-                .await
-                .ok();
+            let progress = timeout(OPEN_WAIT, poll_fn(|cx| committer.poll(cx)));
+            opened = Box::pin(progress).await.ok();
         }
         let durability = if opened == Some(Progress::Opened) {
             Durability::Durable
@@ -222,28 +221,22 @@ impl Producer {
         self.begin(durability);
         tell(Told::Streaming(head, durability));
 
-        // A late open must not leave a log that nobody owns. The journal that was late once may be so again, so
-        // nobody waits for it.
-        let id = window.id();
-        let clean = clean(&*shared.journal, id, durability == Durability::Degraded);
-        let life = async {
-            let mut source = source;
-            let end = self.pump(&mut source, &mut log, durability).await;
-            let whole =
-                matches!(&end, Some(End::Done(done)) if matches!(done.end, DoneBy::Sentinel));
-            let source = whole.then_some(source);
-            match end {
-                Some(end) => self.finish(end, &mut log).await,
-                None => self.lost(),
-            }
-            source
-        };
-        let (source, ()) = tokio::join!(life, clean);
+        let mut source = source;
+        let end = self.pump(&mut source, &mut log, durability).await;
+        let whole = matches!(&end, Some(End::Done(done)) if matches!(done.end, DoneBy::Sentinel));
+        let source = whole.then_some(source);
+        match end {
+            // Boxed, like all that happens once: what a generation holds while it idles is its pump.
+            Some(end) => Box::pin(self.finish(end, &mut log)).await,
+            None => self.lost(),
+        }
         drop(log);
         self.leave(Head::Ended);
         if let Some(source) = source {
-            drain(source).await;
+            Box::pin(drain(source)).await;
         }
+        // A log that opened late after all must not stay without an owner.
+        Box::pin(self.clean(durability == Durability::Degraded)).await;
     }
 
     /// Reads until something ends the generation. `None`: the log is somebody else's, or an earlier call ended it.
@@ -253,13 +246,10 @@ impl Producer {
         log: &mut Log<'_>,
         durability: Durability,
     ) -> Option<End> {
+        let durable = durability == Durability::Durable;
         let now = Instant::now().into_std();
-        if let Some(end) = self.lifecycle.on(
-            Signal::Head {
-                durable: durability == Durability::Durable,
-            },
-            now,
-        ) {
+        let begun = self.lifecycle.on(Signal::Head { durable }, now);
+        if let Some(end) = begun.or_else(|| self.signals()) {
             return Some(end);
         }
         let handle = Arc::clone(&self.handle);
@@ -269,33 +259,53 @@ impl Producer {
         let mut armed = self.deadline();
         let mut sleep = pin!(sleep_until(armed));
         loop {
-            if let Some(end) = self.signals() {
-                return Some(end);
-            }
             let wanted = self.deadline();
             if wanted < armed {
                 armed = wanted;
                 sleep.as_mut().reset(armed);
             }
-            tokio::select! {
-                biased;
-                progress = poll_fn(|cx| log.poll(cx)) => match progress {
-                    Progress::Lost => return None,
-                    Progress::GivenUp => *log = Log::given_up(),
-                    Progress::Opened | Progress::Refused | Progress::Finished => {}
-                },
-                () = &mut changed => changed.set(handle.changed()),
-                last = poll_fn(|cx| gather(source, &mut batch, cx)) => {
-                    let end = self.intake.take(&batch, handle.window(), &mut self.lifecycle, &self.shared.counters);
-                    batch.clear();
-                    if let Some(end) = end.or_else(|| self.body_ended(last?)) {
-                        return Some(end);
-                    }
+            // By hand, because it is polled for every event: `select!` costs more than all that it chooses from.
+            let woke = poll_fn(|cx| {
+                if let Poll::Ready(progress) = log.poll(cx) {
+                    return Poll::Ready(Woke::Log(progress));
                 }
-                () = &mut sleep => {
+                if changed.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Woke::Changed);
+                }
+                if let Poll::Ready(last) = gather(source, &mut batch, cx) {
+                    return Poll::Ready(Woke::Read(last));
+                }
+                sleep.as_mut().poll(cx).map(|()| Woke::Deadline)
+            })
+            .await;
+            let end = match woke {
+                Woke::Log(Progress::Lost) => return None,
+                Woke::Log(Progress::GivenUp) => {
+                    *log = Log::given_up();
+                    None
+                }
+                Woke::Log(Progress::Opened | Progress::Refused | Progress::Finished) => None,
+                Woke::Changed => {
+                    changed.set(handle.changed());
+                    self.signals()
+                }
+                Woke::Read(last) => {
+                    let window = handle.window();
+                    let (life, counters) = (&mut self.lifecycle, &self.shared.counters);
+                    let end = self.intake.take(&batch, window, life, counters);
+                    batch.clear();
+                    log.staged(window.received());
+                    end.or_else(|| self.body_ended(last?))
+                }
+                Woke::Deadline => {
+                    let end = self.signals();
                     armed = self.deadline();
                     sleep.as_mut().reset(armed);
+                    end
                 }
+            };
+            if end.is_some() {
+                return end;
             }
         }
     }
@@ -323,7 +333,7 @@ impl Producer {
             self.handle.mark_failed();
         }
         self.count_end(&end);
-        log.ending();
+        log.ending(window.received());
         // A journal that is away is waited for within the bounds of healing; readers see the end meanwhile.
         match poll_fn(|cx| log.poll(cx)).await {
             Progress::GivenUp => *log = Log::given_up(),
@@ -459,9 +469,11 @@ impl Producer {
         self.count_end(&End::Internal);
     }
 
-    /// Removes a log that came to nothing, if there may be one.
+    /// Removes a log that nobody owns, if there may be one. A journal that does not answer keeps nobody.
     async fn clean(&self, may_be: bool) {
-        clean(&*self.shared.journal, self.handle.spec().id, may_be).await;
+        if may_be {
+            let _ = timeout(CLEAN, self.shared.journal.remove(self.handle.spec().id)).await;
+        }
     }
 
     fn leave(&mut self, head: Head) {
@@ -527,11 +539,16 @@ impl Drop for Producer {
     }
 }
 
-/// Removes a log that nobody owns, if there may be one. A journal that does not answer keeps nobody.
-async fn clean(journal: &dyn Journal, id: StreamId, may_be: bool) {
-    if may_be {
-        let _ = timeout(CLEAN, journal.remove(id)).await;
-    }
+/// What a running producer has been woken for.
+enum Woke {
+    /// The journal has said something.
+    Log(Progress),
+    /// Somebody asked for something, or readers came or left.
+    Changed,
+    /// The backend has sent something; and this is how its body ended, if it did.
+    Read(Option<Read>),
+    /// A time has come.
+    Deadline,
 }
 
 /// Takes all that is ready, so that it becomes one batch. Ready with `None` when only data came.

@@ -8,6 +8,7 @@
 //! When they are reached, finished generations go first, least recently read first; live ones
 //! never. What readers of a generation that was let go still hold is theirs and no longer counted.
 
+mod by_id;
 mod claims;
 mod retention;
 mod table;

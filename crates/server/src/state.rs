@@ -59,6 +59,8 @@ impl State {
         let terminal = window
             .terminal()
             .filter(|terminal| terminal.seq <= marks.committed);
+        // A producer that has committed its terminal may take a moment to go.
+        let owner = found.handle.as_ref().filter(|_| terminal.is_none());
         let usage = transcript(window, found.dialect()).usage().map(Usage::from);
         Self {
             object: "streamweld.stream",
@@ -71,7 +73,7 @@ impl State {
             created_at: open.as_ref().map(|open| open.time.clone()),
             last_event_at: window.last_time().map(timestamp),
             ended_at: terminal.as_ref().map(|terminal| timestamp(terminal.time)),
-            owner_alive: found.handle.is_some(),
+            owner_alive: owner.is_some(),
             backends: open.map(|open| open.backend).into_iter().collect(),
             earliest_seq: marks.earliest.get(),
             last_seq: marks.committed.get(),
@@ -80,7 +82,7 @@ impl State {
             } else {
                 "durable"
             },
-            readers: found.handle.as_ref().map_or(0, |handle| handle.readers()),
+            readers: owner.map_or(0, |handle| handle.readers()),
             attempts: 1,
             migrations: 0,
             usage,

@@ -7,17 +7,16 @@ use bytes::Bytes;
 use http::header::{HOST, UPGRADE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
+use http::{HeaderValue, Request, Response, Uri, Version};
 use http_body::Body;
-use hyper::body::Incoming;
 
 use crate::connect::{Connector, Spoken, Wanted};
-use crate::connection::{Connection, Failure};
-use crate::error::{Sent, classify};
-use crate::head::{self, Asked};
+use crate::connection::{Answer, Connection, Failure};
+use crate::error::Sent;
+use crate::head::Asked;
 use crate::pool::Pool;
 use crate::request_body::{Failed, RequestBody};
-use crate::source::{Lease, Source};
+use crate::source::{Home, Source};
 use crate::{Backend, BoxError, ConfigError, ErrorKind, UpstreamConfig, UpstreamError};
 
 /// Sends requests to backends over pooled connections. A clone shares everything.
@@ -104,12 +103,14 @@ impl Client {
             .target(request.uri())
             .map_err(|error| failed(ErrorKind::Send, Sent::Nothing, error.into()))?;
         loop {
-            let (mut connection, reused) = self.connection(backend, &asked).await?;
+            let (connection, reused) = self.connection(backend, &asked).await?;
             let (mut parts, body) = request.into_parts();
             address(&mut parts, backend, &target, connection.spoken());
-            let exchange = connection.exchange(Request::from_parts(parts, body));
+            let exchange = connection.exchange(Request::from_parts(parts, body), &asked);
             let failure = match self.within_first_byte(exchange).await {
-                Some(Ok(response)) => return self.accept(backend, response, connection, &asked),
+                Some(Ok(response)) => {
+                    return Ok(response.map(|answer| self.source(backend, answer)));
+                }
                 Some(Err(failure)) => failure,
                 None => {
                     let error = FirstByteTimeout.into();
@@ -121,15 +122,11 @@ impl Client {
                 Failure::Unsent(_) => {
                     return Err(failed(ErrorKind::Send, Sent::Nothing, NeverReady.into()));
                 }
-                Failure::Sent(error) if body_failed.get() => {
-                    return Err(failed(ErrorKind::RequestBody, Sent::Maybe, error.into()));
+                Failure::Sent(_, sent, error) if body_failed.get() => {
+                    return Err(failed(ErrorKind::RequestBody, sent, error));
                 }
-                Failure::Sent(error) => {
-                    let (kind, sent) = classify(&error);
-                    return Err(failed(kind, sent, error.into()));
-                }
+                Failure::Sent(kind, sent, error) => return Err(failed(kind, sent, error)),
             };
-            connection.exhausted();
         }
     }
 
@@ -141,7 +138,7 @@ impl Client {
     ) -> Result<(Connection, bool), UpstreamError> {
         let inner = &*self.inner;
         let wanted = inner.connector.wanted(asked.upgrade);
-        if let Some(connection) = inner.pool.checkout(backend.origin(), wanted).await {
+        if let Some(connection) = inner.pool.checkout(backend.origin(), wanted) {
             return Ok((connection, true));
         }
         // Boxed: connecting is rare, and its future large.
@@ -177,30 +174,12 @@ impl Client {
         }
     }
 
-    fn accept(
-        &self,
-        backend: &Backend,
-        response: Response<Incoming>,
-        connection: Connection,
-        asked: &Asked,
-    ) -> Result<Response<Source>, UpstreamError> {
-        let (mut parts, body) = response.into_parts();
-        // An error drops the connection, which closes it.
-        let framing = head::check(&mut parts, asked, connection.spoken()).map_err(|error| {
-            UpstreamError::new(backend, ErrorKind::BadResponse, Sent::Maybe, error)
-        })?;
-        let source = if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-            connection.detach();
-            Source::upgraded()
-        } else {
-            let lease = Lease {
-                connection,
-                pool: Arc::clone(&self.inner.pool),
-                origin: Arc::clone(backend.origin()),
-            };
-            Source::new(body, framing, lease, self.inner.between_bytes_timeout)
+    fn source(&self, backend: &Backend, answer: Answer) -> Source {
+        let home = Home {
+            pool: Arc::clone(&self.inner.pool),
+            origin: Arc::clone(backend.origin()),
         };
-        Ok(Response::from_parts(parts, source))
+        Source::new(answer, home, self.inner.between_bytes_timeout)
     }
 }
 
@@ -238,5 +217,5 @@ struct FirstByteTimeout;
 #[error("the new connection was closed before the request could be written")]
 struct NeverReady;
 
-/// hyper takes no smaller buffer.
+/// No backend should be refused for a few cookies.
 const SMALLEST_HEAD_LIMIT: usize = 8 * 1024;

@@ -32,8 +32,7 @@ pub struct UpstreamConfig {
     /// Idle time after which the kernel probes whether the peer still exists. A half-open
     /// connection ends after about nine probes. Default 15 s; none never notices.
     pub tcp_keepalive: Option<Duration>,
-    /// The largest response head in bytes. It also bounds the read buffer of an HTTP/1.1
-    /// connection, so raising it raises the memory of a fast stream. At least 8 KiB. Default 64 KiB.
+    /// The largest response head in bytes; a larger one is refused. At least 8 KiB. Default 64 KiB.
     /// The number of headers is bounded as well, at 100.
     pub max_response_head: usize,
 }

@@ -33,7 +33,7 @@ impl CutKind {
         }
     }
 
-    /// What the error of a body that could not be read on means.
+    /// What the error of an HTTP/2 body that could not be read on means.
     pub(crate) fn of(error: &BoxError) -> Self {
         if let Some(error) = find::<h2::Error>(&**error) {
             return Self::of_http2(error);
@@ -41,11 +41,7 @@ impl CutKind {
         if let Some(error) = find::<io::Error>(&**error) {
             return Self::of_io(error);
         }
-        match find::<hyper::Error>(&**error) {
-            Some(error) if error.is_incomplete_message() => Self::Incomplete,
-            Some(error) if error.is_parse() => Self::BadFraming,
-            _ => Self::Other,
-        }
+        Self::Other
     }
 
     fn of_http2(error: &h2::Error) -> Self {
@@ -59,7 +55,7 @@ impl CutKind {
         }
     }
 
-    fn of_io(error: &io::Error) -> Self {
+    pub(crate) fn of_io(error: &io::Error) -> Self {
         use io::ErrorKind::*;
         match error.kind() {
             ConnectionReset | ConnectionAborted => Self::Reset,

@@ -186,7 +186,7 @@ pub enum Phase {
     BadResponse,
 }
 
-/// What an error of the connection before the response head means.
+/// What an error of an HTTP/2 connection before the response head means.
 pub(crate) fn classify(error: &hyper::Error) -> (ErrorKind, Sent) {
     if error.is_parse() {
         return (ErrorKind::BadResponse, Sent::Maybe);

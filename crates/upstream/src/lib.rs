@@ -8,7 +8,7 @@
 //! Promises:
 //! - The target comes from the configured backend only, never from the request.
 //! - A response whose end cannot be trusted is refused, and its connection is never used again
-//!   (`head` lists which responses, and what the HTTP implementation does with them by itself).
+//!   (`head` lists which responses).
 //! - A body that stopped early is never reported as ended.
 //! - Redirects are not followed, and a request that may have reached the backend is not repeated.
 //! - No error text shows an address or a credential; a backend is known by its name only.
@@ -25,10 +25,13 @@ mod connection;
 mod cut;
 mod decode;
 mod error;
+mod h1;
 mod head;
+mod http2;
 mod pool;
 mod request_body;
 mod source;
+mod task;
 mod transport;
 mod upgrade;
 

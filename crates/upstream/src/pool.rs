@@ -1,9 +1,9 @@
 //! Connections that wait for the next request.
 //!
 //! An HTTP/1.1 connection comes here only when a response ended properly and its head was accepted,
-//! so one that cannot be trusted is never here to be used again: it is simply not put back. That is
-//! why the pool is our own. hyper-util's hands a connection on as soon as hyper calls it ready,
-//! which for a short response is before anybody has looked at its head.
+//! so one that cannot be trusted is never here to be used again: it is simply not put back. Nobody
+//! watches it here. It is asked whether it is still open when it is taken out, and now and then, so
+//! that one that the peer has closed does not keep its socket.
 //!
 //! An HTTP/2 connection is here while it is in use, because others may share it.
 //!
@@ -14,10 +14,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::connect::Wanted;
-use crate::connection::{Connection, Http1, SharedHttp2, Task};
+use crate::connection::Connection;
+use crate::h1;
+use crate::http2::SharedHttp2;
+use crate::task::Task;
 
 /// Unused and shared connections, by origin.
 pub(crate) struct Pool {
@@ -41,15 +45,8 @@ struct Host {
 }
 
 struct Idle {
-    connection: Http1,
+    connection: h1::Connection,
     since: Instant,
-}
-
-enum Found {
-    Connection(Connection),
-    /// None is ready, but one may be as soon as its task has run.
-    Settling,
-    Nothing,
 }
 
 impl Pool {
@@ -62,25 +59,27 @@ impl Pool {
     }
 
     /// An open connection to `origin`, the most recently used first: the others may then idle out.
-    pub(crate) async fn checkout(&self, origin: &str, wanted: Wanted) -> Option<Connection> {
-        match self.find(origin, wanted) {
-            Found::Connection(connection) => Some(connection),
-            Found::Nothing => None,
-            // A connection comes back when the caller has read the end of a response, which may be
-            // a moment before its own task has noticed that end. Let it run once.
-            Found::Settling => {
-                tokio::task::yield_now().await;
-                match self.find(origin, wanted) {
-                    Found::Connection(connection) => Some(connection),
-                    Found::Settling | Found::Nothing => None,
-                }
+    pub(crate) fn checkout(&self, origin: &str, wanted: Wanted) -> Option<Connection> {
+        let mut state = self.state();
+        let host = state.hosts.get_mut(origin)?;
+        if wanted == Wanted::Any {
+            if let Some(stream) = host.shared.iter().find_map(SharedHttp2::share) {
+                return Some(Connection::Http2(stream));
             }
         }
+        let now = Instant::now();
+        while let Some(mut idle) = host.idle.pop() {
+            if idle.is_fit(now, self.idle_timeout) {
+                return Some(Connection::Http1(idle.connection));
+            }
+        }
+        None
     }
 
     /// Keeps a connection whose response has ended properly.
-    pub(crate) fn put_back(self: &Arc<Self>, origin: &Arc<str>, connection: Http1) {
-        if connection.is_closed() || self.max_idle == 0 {
+    pub(crate) fn put_back(self: &Arc<Self>, origin: &Arc<str>, connection: h1::Connection) {
+        // Without a runtime (it is being shut down) there is nobody to close it in time.
+        if self.max_idle == 0 || Handle::try_current().is_err() {
             return;
         }
         let mut state = self.state();
@@ -107,33 +106,6 @@ impl Pool {
         self.start_reaper(&mut state);
     }
 
-    fn find(&self, origin: &str, wanted: Wanted) -> Found {
-        let mut state = self.state();
-        let Some(host) = state.hosts.get_mut(origin) else {
-            return Found::Nothing;
-        };
-        if wanted == Wanted::Any {
-            if let Some(stream) = host.shared.iter().find_map(SharedHttp2::share) {
-                return Found::Connection(Connection::Http2(stream));
-            }
-        }
-        let now = Instant::now();
-        host.idle
-            .retain(|idle| !idle.is_stale(now, self.idle_timeout));
-        match host
-            .idle
-            .iter()
-            .rposition(|idle| idle.connection.is_ready())
-        {
-            Some(at) => {
-                let idle = host.idle.remove(at);
-                Found::Connection(Connection::Http1(idle.connection))
-            }
-            None if host.idle.is_empty() => Found::Nothing,
-            None => Found::Settling,
-        }
-    }
-
     fn start_reaper(self: &Arc<Self>, state: &mut State) {
         if state.reaper.as_ref().is_none_or(Task::is_finished) {
             let period = (self.idle_timeout / 4).clamp(SHORTEST_PERIOD, LONGEST_PERIOD);
@@ -147,7 +119,7 @@ impl Pool {
         let now = Instant::now();
         state.hosts.retain(|_, host| {
             host.idle
-                .retain(|idle| !idle.is_stale(now, self.idle_timeout));
+                .retain_mut(|idle| idle.is_fit(now, self.idle_timeout));
             host.shared.retain(|shared| {
                 let expired = shared
                     .idle_since()
@@ -168,8 +140,8 @@ impl Pool {
 }
 
 impl Idle {
-    fn is_stale(&self, now: Instant, idle_timeout: Duration) -> bool {
-        self.connection.is_closed() || now - self.since >= idle_timeout
+    fn is_fit(&mut self, now: Instant, idle_timeout: Duration) -> bool {
+        now - self.since < idle_timeout && self.connection.is_quiet()
     }
 }
 

@@ -18,6 +18,8 @@ use crate::BoxError;
 
 /// A boxed request body.
 pub(crate) struct RequestBody {
+    /// Was taken, and given back.
+    front: Option<Frame<Bytes>>,
     inner: UnsyncBoxBody<Bytes, BoxError>,
     failed: Arc<AtomicBool>,
 }
@@ -33,10 +35,16 @@ impl RequestBody {
     {
         let failed = Arc::new(AtomicBool::new(false));
         let body = Self {
+            front: None,
             inner: body.map_err(Into::into).boxed_unsync(),
             failed: Arc::clone(&failed),
         };
         (body, Failed(failed))
+    }
+
+    /// Gives the last frame back, to be taken again.
+    pub(crate) fn unread(&mut self, frame: Frame<Bytes>) {
+        self.front = Some(frame);
     }
 }
 
@@ -54,6 +62,9 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(frame) = self.front.take() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
         if matches!(frame, Some(Err(_))) {
             self.failed.store(true, Ordering::Release);
@@ -62,10 +73,18 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.front.is_none() && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        let mut hint = self.inner.size_hint();
+        if let Some(data) = self.front.as_ref().and_then(Frame::data_ref) {
+            let length = data.len() as u64;
+            if let Some(upper) = hint.upper() {
+                hint.set_upper(upper + length);
+            }
+            hint.set_lower(hint.lower() + length);
+        }
+        hint
     }
 }

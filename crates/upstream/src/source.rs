@@ -5,9 +5,10 @@
 //! what it reads from. Dropping it before the end closes the HTTP/1.1 connection, or resets the
 //! HTTP/2 stream; at the end the connection goes back for reuse.
 //!
-//! It names no HTTP implementation, so that another one can stand behind it. hyper's, which does
-//! today, hands over one piece per wake-up of its connection task and holds at most one piece
-//! ready. Pieces are slices of hyper's read buffer and keep it alive: whoever keeps data copies it.
+//! Two HTTP implementations stand behind it, and nobody above knows which. Over HTTP/1.1 (`h1`) a
+//! piece is what one read of the socket brought, and owns its bytes alone. Over HTTP/2 hyper hands
+//! over one piece per wake-up of its connection task, a slice of its read buffer that keeps it
+//! alive: whoever keeps data for long copies it.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -17,14 +18,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use http_body::{Body, SizeHint};
-use hyper::body::Incoming;
+use http_body::SizeHint;
 use tokio::time::{Instant, Sleep};
 
-use crate::connection::Connection;
-use crate::head::Framing;
+use crate::connection::Answer;
 use crate::pool::Pool;
-use crate::{BoxError, CutKind};
+use crate::upgrade::Upgraded;
+use crate::{BoxError, CutKind, h1, http2};
 
 mod body;
 pub use body::{BodyCut, SourceBody};
@@ -45,21 +45,22 @@ pub enum Read {
 /// A response body, read piece by piece.
 pub struct Source {
     state: State,
-    framing: Framing,
+    close_delimited: bool,
     silence: Option<Box<Silence>>,
 }
 
-/// Reading -> Ended, or Reading -> Cut.
+/// Http1 or Http2 -> Ended, or -> Cut. Upgraded -> Ended when it is taken over.
 enum State {
-    /// The body goes before its connection does, so that its stream can still be reset.
-    Reading(Incoming, Lease),
+    Http1(h1::Body, Home),
+    Http2(http2::Body),
+    /// The connection left HTTP, so there is no body to read.
+    Upgraded(Box<Upgraded>),
     Ended,
     Cut(CutKind),
 }
 
-/// The connection in use, and where it goes afterwards.
-pub(crate) struct Lease {
-    pub(crate) connection: Connection,
+/// Where a connection goes after use.
+pub(crate) struct Home {
     pub(crate) pool: Arc<Pool>,
     pub(crate) origin: Arc<str>,
 }
@@ -72,25 +73,28 @@ struct Silence {
 }
 
 impl Source {
-    pub(crate) fn new(
-        body: Incoming,
-        framing: Framing,
-        lease: Lease,
-        between_bytes: Option<Duration>,
-    ) -> Self {
+    pub(crate) fn new(answer: Answer, home: Home, between_bytes: Option<Duration>) -> Self {
+        let close_delimited = matches!(&answer, Answer::Http1(body) if body.is_close_delimited());
+        let state = match answer {
+            Answer::Http1(body) => State::Http1(body, home),
+            Answer::Http2(body) => State::Http2(body),
+            Answer::Upgraded(upgraded) => State::Upgraded(upgraded),
+        };
         Self {
-            state: State::Reading(body, lease),
-            framing,
+            state,
+            close_delimited,
             silence: between_bytes.map(|limit| Box::new(Silence::new(limit))),
         }
     }
 
-    /// The body of a response that has none, because its connection left HTTP.
-    pub(crate) fn upgraded() -> Self {
-        Self {
-            state: State::Ended,
-            framing: Framing::Explicit,
-            silence: None,
+    /// The connection, if it left HTTP and nobody has taken it yet.
+    pub(crate) fn take_upgraded(&mut self) -> Option<Upgraded> {
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::Upgraded(upgraded) => Some(*upgraded),
+            state => {
+                self.state = state;
+                None
+            }
         }
     }
 
@@ -130,14 +134,15 @@ impl Source {
     /// Whether only the end of the connection ends this body, so that [`Read::End`] may be a cut
     /// that nobody can tell from an end.
     pub fn is_close_delimited(&self) -> bool {
-        self.framing == Framing::UntilClose
+        self.close_delimited
     }
 
     /// How many bytes are still to come, as far as is known. A cut body knows nothing.
     pub fn size_hint(&self) -> SizeHint {
         match &self.state {
-            State::Reading(body, _) => body.size_hint(),
-            State::Ended => SizeHint::with_exact(0),
+            State::Http1(body, _) => body.size_hint(),
+            State::Http2(body) => body.size_hint(),
+            State::Upgraded(_) | State::Ended => SizeHint::with_exact(0),
             State::Cut(_) => SizeHint::default(),
         }
     }
@@ -145,8 +150,9 @@ impl Source {
     /// Whether the end is known to be all that is left to read.
     fn is_at_end(&self) -> bool {
         match &self.state {
-            State::Reading(body, _) => body.is_end_stream(),
-            State::Ended => true,
+            State::Http1(body, _) => body.is_at_end(),
+            State::Http2(body) => body.is_at_end(),
+            State::Upgraded(_) | State::Ended => true,
             State::Cut(_) => false,
         }
     }
@@ -158,40 +164,35 @@ impl Source {
     }
 
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Read> {
-        let frame = loop {
-            let body = match &mut self.state {
-                State::Reading(body, _) => body,
-                State::Ended => return Poll::Ready(Read::End),
-                State::Cut(kind) => return Poll::Ready(Read::Cut(*kind, AlreadyCut.into())),
-            };
-            match ready!(Pin::new(body).poll_frame(cx)) {
-                None => return Poll::Ready(self.end()),
-                Some(Err(error)) => {
-                    let error = BoxError::from(error);
-                    return Poll::Ready(self.cut(CutKind::of(&error), error));
-                }
-                Some(Ok(frame)) if frame.data_ref().is_some_and(Bytes::is_empty) => {}
-                Some(Ok(frame)) => break frame,
-            }
+        let read = match &mut self.state {
+            State::Http1(body, _) => ready!(body.poll_read(cx)),
+            State::Http2(body) => ready!(body.poll_read(cx)),
+            State::Upgraded(_) | State::Ended => return Poll::Ready(Read::End),
+            State::Cut(kind) => return Poll::Ready(Read::Cut(*kind, AlreadyCut.into())),
         };
-        if let Some(silence) = &mut self.silence {
-            silence.waiting = false;
-        }
-        Poll::Ready(match frame.into_data() {
-            Ok(data) => Read::Data(data),
-            Err(frame) => Read::Trailers(frame.into_trailers().unwrap_or_default()),
+        Poll::Ready(match read {
+            Read::Data(_) | Read::Trailers(_) => {
+                if let Some(silence) = &mut self.silence {
+                    silence.waiting = false;
+                }
+                read
+            }
+            Read::End => {
+                self.end();
+                Read::End
+            }
+            Read::Cut(kind, error) => self.cut(kind, error),
         })
     }
 
-    fn end(&mut self) -> Read {
-        if self.is_unfinished_http2() {
-            return self.cut(CutKind::Reset, ClosedStream.into());
-        }
+    /// The body has ended properly: its connection goes back, where it can.
+    fn end(&mut self) {
         self.silence = None;
-        if let State::Reading(_, lease) = std::mem::replace(&mut self.state, State::Ended) {
-            lease.put_back();
+        if let State::Http1(body, home) = std::mem::replace(&mut self.state, State::Ended) {
+            if let Some(connection) = body.into_connection() {
+                home.pool.put_back(&home.origin, connection);
+            }
         }
-        Read::End
     }
 
     fn cut(&mut self, kind: CutKind, error: BoxError) -> Read {
@@ -199,17 +200,6 @@ impl Source {
         self.state = State::Cut(kind);
         self.silence = None;
         Read::Cut(kind, error)
-    }
-
-    /// hyper calls the body of a stream ended when RST_STREAM or GOAWAY came with NO_ERROR, be it
-    /// complete or not. Only END_STREAM is an end.
-    fn is_unfinished_http2(&self) -> bool {
-        match &self.state {
-            State::Reading(body, lease) => {
-                matches!(lease.connection, Connection::Http2(_)) && !body.is_end_stream()
-            }
-            State::Ended | State::Cut(_) => false,
-        }
     }
 }
 
@@ -226,21 +216,14 @@ impl Drop for Source {
 impl std::fmt::Debug for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = match &self.state {
-            State::Reading(..) => "reading",
+            State::Http1(..) | State::Http2(..) => "reading",
+            State::Upgraded(_) => "upgraded",
             State::Ended => "ended",
             State::Cut(kind) => kind.as_str(),
         };
         f.debug_struct("Source")
             .field("state", &state)
             .finish_non_exhaustive()
-    }
-}
-
-impl Lease {
-    fn put_back(self) {
-        if let Connection::Http1(connection) = self.connection {
-            self.pool.put_back(&self.origin, connection);
-        }
     }
 }
 
@@ -271,7 +254,3 @@ struct SilenceExceeded;
 #[derive(Debug, thiserror::Error)]
 #[error("the body had broken off before")]
 struct AlreadyCut;
-
-#[derive(Debug, thiserror::Error)]
-#[error("the stream was closed without error, but before its end")]
-struct ClosedStream;

@@ -17,6 +17,19 @@ pub(crate) enum Transport {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl Transport {
+    pub(crate) fn is_tls(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    pub(crate) fn tcp(&self) -> &TcpStream {
+        match self {
+            Self::Plain(io) => io,
+            Self::Tls(io) => io.get_ref().0,
+        }
+    }
+}
+
 impl AsyncRead for Transport {
     fn poll_read(
         self: Pin<&mut Self>,

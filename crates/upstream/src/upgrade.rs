@@ -5,31 +5,35 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use bytes::{Buf, Bytes};
 use http::Response;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::transport::Transport;
 use crate::{BoxError, Source};
 
 /// Takes the connection over from a `101` response.
 ///
-/// The future resolves once the connection has left HTTP. It fails when the response was no
-/// upgrade, or its connection broke in that moment. Dropping it closes the connection. It does not
-/// borrow the response, whose head can be sent on meanwhile.
+/// The future resolves at once. It fails when the response was no upgrade, or was taken over
+/// before. Dropping it closes the connection. It does not borrow the response, whose head can be
+/// sent on meanwhile.
 pub fn upgrade(
     response: &mut Response<Source>,
 ) -> impl Future<Output = Result<Upgraded, BoxError>> + Send + 'static {
-    let upgrade = hyper::upgrade::on(response);
-    async move {
-        Ok(Upgraded {
-            io: TokioIo::new(upgrade.await?),
-        })
-    }
+    let upgraded = response.body_mut().take_upgraded();
+    std::future::ready(upgraded.ok_or_else(|| NoUpgrade.into()))
 }
 
 /// An upgraded connection to a backend. Bytes that came right behind the 101 are read first.
 pub struct Upgraded {
-    io: TokioIo<hyper::upgrade::Upgraded>,
+    early: Bytes,
+    io: Transport,
+}
+
+impl Upgraded {
+    pub(crate) fn new(io: Transport, early: Bytes) -> Self {
+        Self { early, io }
+    }
 }
 
 impl AsyncRead for Upgraded {
@@ -38,7 +42,13 @@ impl AsyncRead for Upgraded {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buf)
+        if self.early.is_empty() {
+            return Pin::new(&mut self.io).poll_read(cx, buf);
+        }
+        let length = self.early.len().min(buf.remaining());
+        buf.put_slice(&self.early[..length]);
+        self.early.advance(length);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -65,3 +75,7 @@ impl std::fmt::Debug for Upgraded {
         f.write_str("Upgraded")
     }
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("the response is no upgrade, or was taken over before")]
+struct NoUpgrade;

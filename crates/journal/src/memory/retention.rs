@@ -2,10 +2,11 @@
 //!
 //! Live generations do not occur here, so nothing in this file can let one go.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::by_id::ById;
 use crate::contract::Access;
 use crate::id::StreamId;
 use crate::window::Meter;
@@ -19,7 +20,7 @@ pub(super) struct Retention {
     next_read: u64,
     /// When logs and tombstones are due.
     deadlines: BTreeSet<(SystemTime, StreamId)>,
-    tombstones: HashMap<StreamId, Tombstone>,
+    tombstones: ById<Tombstone>,
     evicted_early: u64,
 }
 
@@ -44,7 +45,7 @@ impl Retention {
             reads: BTreeMap::new(),
             next_read: 0,
             deadlines: BTreeSet::new(),
-            tombstones: HashMap::new(),
+            tombstones: ById::default(),
             evicted_early: 0,
         }
     }

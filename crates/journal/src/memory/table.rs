@@ -1,10 +1,10 @@
 //! The logs themselves and the rules of the contract over them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::MemoryConfig;
+use super::by_id::ById;
 use super::claims::Claims;
 use super::retention::{Finished, Retention};
 use crate::contract::{BodyDigest, Claim, Found, Key, Open, OpenRefusal, Refusal, Tail, Usage};
@@ -15,7 +15,7 @@ use crate::window::{Digest, Meter, Window};
 pub(super) struct Table {
     config: MemoryConfig,
     meter: Arc<Meter>,
-    logs: HashMap<StreamId, Log>,
+    logs: ById<Log>,
     retention: Retention,
     claims: Claims,
 }
@@ -36,7 +36,7 @@ impl Table {
             config,
             retention: Retention::new(config.retention, config.tombstone, Arc::clone(&meter)),
             meter,
-            logs: HashMap::new(),
+            logs: ById::default(),
             claims: Claims::default(),
         }
     }
@@ -74,7 +74,6 @@ impl Table {
         through: Seq,
     ) -> Result<(), Refusal> {
         let marks = window.marks();
-        self.writable(window.id(), marks.epoch, expected)?;
         assert!(
             expected < through && through <= marks.received,
             "what is appended is staged"
@@ -83,9 +82,12 @@ impl Table {
             marks.terminal.is_none_or(|terminal| through < terminal),
             "a terminal goes through `finish`"
         );
-        // The bytes are here already; what is asked is whether they may stay.
-        if !self.make_room() {
-            return Err(Refusal::Full);
+        // The bytes are here already; what is asked is whether they may stay. Whoever may not write is told so first.
+        if self.is_over() {
+            self.writable(window.id(), marks.epoch, expected)?;
+            if !self.make_room() {
+                return Err(Refusal::Full);
+            }
         }
         self.writable(window.id(), marks.epoch, expected)?.last = through;
         Ok(())
@@ -234,9 +236,13 @@ impl Table {
         self.retention.fade(id, now);
     }
 
+    fn is_over(&self) -> bool {
+        self.meter.bytes() as u64 > self.config.max_total
+    }
+
     /// Whether what is held is within the caps, after letting go what may go.
     fn make_room(&mut self) -> bool {
-        while self.meter.bytes() as u64 > self.config.max_total {
+        while self.is_over() {
             if let Some(id) = self.retention.least_recently_read() {
                 self.bury(id);
                 self.retention.count_eviction();

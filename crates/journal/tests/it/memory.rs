@@ -233,6 +233,18 @@ fn the_least_recently_read_goes_first() {
 }
 
 #[test]
+fn what_comes_with_the_end_makes_room_as_well() {
+    let journal = small(400_000);
+    let old = finished(&journal, 150_000).window.id();
+    let story = opened(&journal);
+    story.events(&[&"x".repeat(300_000)]);
+    finish(&journal, &story, 0);
+    assert!(journal.usage().bytes <= 400_000);
+    assert_eq!(find(&journal, old, 1), "expired");
+    assert_eq!(find(&journal, story.window.id(), 1), "here");
+}
+
+#[test]
 fn an_evicted_generation_is_remembered_as_long_as_it_would_have_been() {
     let journal = small(200_000);
     let id = finished(&journal, 100_000).window.id();

@@ -54,8 +54,8 @@ async fn length_with_encoding_is_refused() {
     .await;
 }
 
-/// The answer is complete in one segment, so that hyper is done with the connection before the
-/// client has seen the head. A pool that takes hyper's word would hand it out again.
+/// The answer is complete in one segment, so that nothing is left to wait for on the connection when
+/// its head is refused.
 #[tokio::test]
 async fn a_refused_connection_is_not_used_by_a_request_that_waits() {
     let raw = Raw::answering(
@@ -104,7 +104,17 @@ async fn encoding_with_http_1_0_is_refused() {
 
 #[tokio::test]
 async fn differing_or_malformed_lengths_are_refused() {
-    for lengths in ["3\r\ncontent-length: 5", "3, 5", "+3", "3x", "-1", "3,", ""] {
+    for lengths in [
+        "3\r\ncontent-length: 5",
+        "3, 5",
+        "+3",
+        "3x",
+        "0x3",
+        "-1",
+        "3,",
+        "",
+        "99999999999999999999",
+    ] {
         refused(format!(
             "HTTP/1.1 200 OK\r\ncontent-length: {lengths}\r\n\r\nabcde"
         ))
@@ -115,6 +125,29 @@ async fn differing_or_malformed_lengths_are_refused() {
 #[tokio::test]
 async fn differing_lengths_are_refused_where_there_is_no_body_too() {
     refused("HTTP/1.1 304 Not Modified\r\ncontent-length: 3\r\ncontent-length: 5\r\n\r\n").await;
+    let raw = Raw::answering("HTTP/1.1 200 OK\r\ncontent-length: 3, 5\r\n\r\n").await;
+    let request = Request::head("/x").body(Empty::new()).unwrap();
+    let error = within(client().send(&raw.backend(), request)).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::BadResponse);
+}
+
+#[tokio::test]
+async fn a_response_without_a_body_leaves_its_connection() {
+    let length = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n";
+    taken(Method::HEAD, length, "", 1).await;
+    taken(Method::HEAD, "HTTP/1.1 200 OK\r\n\r\n", "", 1).await;
+    let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    taken(Method::HEAD, chunked, "", 1).await;
+    taken(Method::GET, "HTTP/1.1 204 No Content\r\n\r\n", "", 1).await;
+    taken(
+        Method::GET,
+        "HTTP/1.1 304 Not Modified\r\ncontent-length: 3\r\n\r\n",
+        "",
+        1,
+    )
+    .await;
+    let kept = "HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 3\r\n\r\nabc";
+    taken(Method::GET, kept, "abc", 1).await;
 }
 
 #[tokio::test]
@@ -135,8 +168,13 @@ async fn bytes_behind_the_end_cost_the_connection() {
     ] {
         taken(Method::GET, answer, "abc", 2).await;
     }
-    let answer = "HTTP/1.1 204 No Content\r\n\r\nabc";
-    taken(Method::GET, answer, "", 2).await;
+    for answer in [
+        "HTTP/1.1 204 No Content\r\n\r\nabc",
+        "HTTP/1.1 204 No Content\r\ncontent-length: 3\r\n\r\nabc",
+        "HTTP/1.1 304 Not Modified\r\ncontent-length: 3\r\n\r\nabc",
+    ] {
+        taken(Method::GET, answer, "", 2).await;
+    }
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc";
     taken(Method::HEAD, answer, "", 2).await;
 }
@@ -168,9 +206,25 @@ async fn what_is_no_http_1_response_is_refused() {
         "HTTP/1.1 200 OK\r\na: b\r\n c\r\n\r\n",
         "HTTP/1.1 200 OK\r\na : b\r\n\r\n",
         "HTTP/1.1 200 OK\r\na: b\0c\r\n\r\n",
+        "HTTP/1.1 200 OK\r\na: b\rc\r\n\r\n",
+        "HTTP/1.1 200 OK\na: b\n\n",
+        "HTTP/1.1 200 OK\r\na: b\nc: d\r\n\r\n",
+        "\r\nHTTP/1.1 200 OK\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\ncontent-length: 3\r\n\r\nabc",
     ] {
         refused(answer).await;
     }
+}
+
+/// They would be waited for without end.
+#[tokio::test]
+async fn a_peer_that_speaks_something_else_is_known_by_its_first_bytes() {
+    refused("SSH-2.0-x\r\n").await;
+}
+
+#[tokio::test]
+async fn an_endless_row_of_interim_responses_is_refused() {
+    refused("HTTP/1.1 102 Processing\r\n\r\n".repeat(100)).await;
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use crate::errors::Failing;
 use crate::raw::{Endless, Raw, chain, client_with, drain, get, send, within};
 
 /// A backend that runs `script` for each request.
-async fn backend<F, Fut>(script: F) -> Raw
+pub(crate) async fn backend<F, Fut>(script: F) -> Raw
 where
     F: Fn(Request<RecvStream>, SendResponse<Bytes>) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = ()> + Send + 'static,
@@ -125,19 +125,15 @@ async fn an_early_answer_is_an_end() {
     assert_eq!(drain(response.body_mut()).await, ("abc".into(), None));
 }
 
-/// GOAWAY(NO_ERROR) that names our stream as not accepted, after its answer has begun. hyper alone
-/// would report a proper end.
-#[tokio::test]
-async fn a_disowned_stream_is_a_cut() {
+/// A backend that answers, waits, and then says GOAWAY(NO_ERROR), naming our stream as not accepted.
+pub(crate) async fn disowning(wait: Arc<Notify>) -> Raw {
     const FRAMES: [&[u8]; 4] = [
         b"\0\0\0\x04\0\0\0\0\0",                   // SETTINGS
         b"\0\0\x01\x01\x04\0\0\0\x01\x88",         // HEADERS, stream 1: status 200
         b"\0\0\x03\0\0\0\0\0\x01abc",              // DATA, stream 1
         b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0", // GOAWAY, last stream 0, NO_ERROR
     ];
-    let go = Arc::new(Notify::new());
-    let wait = Arc::clone(&go);
-    let raw = Raw::start(move |mut stream, _| {
+    Raw::start(move |mut stream, _| {
         let wait = Arc::clone(&wait);
         async move {
             let mut some = [0; 1024];
@@ -155,7 +151,14 @@ async fn a_disowned_stream_is_a_cut() {
             while stream.read(&mut some).await.is_ok_and(|read| read > 0) {}
         }
     })
-    .await;
+    .await
+}
+
+/// hyper alone would report a proper end.
+#[tokio::test]
+async fn a_disowned_stream_is_a_cut() {
+    let go = Arc::new(Notify::new());
+    let raw = disowning(Arc::clone(&go)).await;
     let mut response = send(&client(), &raw.backend()).await.unwrap();
     let source = response.body_mut();
     assert!(matches!(within(source.read()).await, Read::Data(data) if data == "abc"));

@@ -11,6 +11,7 @@ mod heads;
 mod http2;
 mod hyper_alone;
 mod raw;
+mod request;
 mod reuse;
 mod source;
 mod tls;

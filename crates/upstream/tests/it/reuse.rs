@@ -62,6 +62,42 @@ async fn a_connection_to_be_closed_is_not_kept() {
     }
 }
 
+/// What a connection says while nobody asks would be taken for the next answer, and the end of one
+/// is no place for a request.
+#[tokio::test]
+async fn a_connection_that_spoke_or_ended_meanwhile_is_not_used() {
+    for late in ["HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nbad", ""] {
+        let (tx, mut done) = mpsc::channel(1);
+        let raw = Raw::start(move |mut stream, _| {
+            let tx = tx.clone();
+            async move {
+                read_head(&mut stream).await;
+                stream.write_all(ABC.as_bytes()).await.unwrap();
+                // The client has read its answer when it asks for this.
+                tx.reserve().await.unwrap().send(());
+                tx.reserve().await.unwrap();
+                stream.write_all(late.as_bytes()).await.unwrap();
+                if late.is_empty() {
+                    drop(stream);
+                    tx.send(()).await.unwrap();
+                } else {
+                    tx.send(()).await.unwrap();
+                    while stream.read_u8().await.is_ok() {}
+                }
+            }
+        })
+        .await;
+        let client = client();
+        for number in 1..4 {
+            let mut response = send(&client, &raw.backend()).await.unwrap();
+            assert_eq!(drain(response.body_mut()).await, ("abc".into(), None));
+            within(done.recv()).await.unwrap();
+            within(done.recv()).await.unwrap();
+            assert_eq!(raw.connections(), number);
+        }
+    }
+}
+
 #[tokio::test]
 async fn no_more_than_the_bound_are_kept() {
     let raw = Raw::answering(ABC).await;

@@ -114,10 +114,13 @@ async fn trailers_come_before_the_end() {
 
 #[tokio::test]
 async fn what_is_ready_can_be_taken_without_waiting() {
-    let raw = Raw::answering(format!("{CHUNKED}1\r\na\r\n1\r\nb\r\n")).await;
+    let (go, wait) = oneshot::channel();
+    let raw = stepwise(format!("{CHUNKED}1\r\na\r\n"), wait, "1\r\nb\r\n").await;
     let mut response = send(&client(), &raw.backend()).await.unwrap();
     let source = response.body_mut();
     assert!(matches!(within(source.read()).await, Read::Data(data) if data == "a"));
+    assert!(source.try_read_ready().is_none());
+    go.send(()).unwrap();
     within(async {
         loop {
             match source.try_read_ready() {
@@ -129,6 +132,36 @@ async fn what_is_ready_can_be_taken_without_waiting() {
     })
     .await;
     assert!(source.try_read_ready().is_none());
+}
+
+/// Answers one request with `first`, and with `then` when told to go on.
+async fn stepwise(first: String, wait: oneshot::Receiver<()>, then: &'static str) -> Raw {
+    let script = std::sync::Mutex::new(Some((first, wait)));
+    Raw::start(move |mut stream, _| {
+        let (first, wait) = script.lock().unwrap().take().unwrap();
+        async move {
+            read_head(&mut stream).await;
+            stream.write_all(first.as_bytes()).await.unwrap();
+            wait.await.unwrap();
+            stream.write_all(then.as_bytes()).await.unwrap();
+            while stream.read_u8().await.is_ok() {}
+        }
+    })
+    .await
+}
+
+/// However many chunks it holds, and with the head or behind it.
+#[tokio::test]
+async fn one_read_gives_one_piece() {
+    let (go, wait) = oneshot::channel();
+    let many = "1\r\nd\r\n2;x=y\r\nef\r\n03 \r\nghi\r\n0\r\n\r\n";
+    let raw = stepwise(format!("{CHUNKED}1\r\na\r\n2\r\nbc\r\n"), wait, many).await;
+    let mut response = send(&client(), &raw.backend()).await.unwrap();
+    let source = response.body_mut();
+    assert!(matches!(within(source.read()).await, Read::Data(data) if data == "abc"));
+    go.send(()).unwrap();
+    assert!(matches!(within(source.read()).await, Read::Data(data) if data == "defghi"));
+    assert!(matches!(source.try_read_ready(), Some(Read::End)));
 }
 
 #[tokio::test]

@@ -3,10 +3,10 @@
 use http::header::{CONNECTION, UPGRADE};
 use http::{Request, StatusCode};
 use http_body_util::Empty;
-use streamweld_upstream::upgrade;
+use streamweld_upstream::{ErrorKind, upgrade};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::raw::{Raw, client, read_head, send, within};
+use crate::raw::{Endless, Raw, client, read_head, send, within};
 
 const SWITCHING: &str =
     "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
@@ -39,6 +39,44 @@ async fn an_asked_upgrade_gives_the_bytes_in_both_directions() {
     let mut text = String::new();
     within(upgraded.read_to_string(&mut text)).await.unwrap();
     assert_eq!(text, "hello world");
+}
+
+/// What the backend would read next is the rest of the request, and what it calls the new protocol.
+#[tokio::test]
+async fn an_upgrade_before_the_whole_request_is_refused() {
+    let raw = Raw::answering(SWITCHING).await;
+    let request = Request::post("/x")
+        .header(CONNECTION, "upgrade")
+        .header(UPGRADE, "echo")
+        .body(Endless)
+        .unwrap();
+    let error = within(client().send(&raw.backend(), request)).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::BadResponse);
+}
+
+/// Who does not want the tunnel lets go of its connection.
+#[tokio::test]
+async fn an_upgrade_that_is_not_taken_over_is_closed() {
+    let (tx, closed) = tokio::sync::oneshot::channel();
+    let tx = std::sync::Mutex::new(Some(tx));
+    let raw = Raw::start(move |mut stream, _| {
+        let tx = tx.lock().unwrap().take().unwrap();
+        async move {
+            read_head(&mut stream).await;
+            stream.write_all(SWITCHING.as_bytes()).await.unwrap();
+            while stream.read_u8().await.is_ok() {}
+            tx.send(()).unwrap();
+        }
+    })
+    .await;
+    let request = Request::get("/x")
+        .header(CONNECTION, "upgrade")
+        .header(UPGRADE, "echo")
+        .body(Empty::new())
+        .unwrap();
+    let client = client();
+    drop(within(client.send(&raw.backend(), request)).await.unwrap());
+    within(closed).await.unwrap();
 }
 
 #[tokio::test]
