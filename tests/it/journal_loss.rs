@@ -44,6 +44,11 @@ async fn start_with(script: Script, change: impl FnOnce(&mut HealBounds)) -> Sto
     }
 }
 
+/// An answer whose end does not come with what is before it: what comes together is one call to the journal.
+fn in_two() -> Script {
+    Script::tokens(20).gate_after(3, "go").gate_after(6, "end")
+}
+
 fn seqs(blocks: &[Block]) -> Vec<u64> {
     blocks.iter().map(Block::seq).collect()
 }
@@ -136,13 +141,15 @@ async fn a_degraded_answer_cannot_be_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_stand_yet_is_not_shown() {
-    let story = start_with(Script::tokens(20), |heal| {
+    // An answer that comes all at once is finished in one go; this one comes in two.
+    let story = start_with(Script::tokens(20).gate_after(3, "go"), |heal| {
         heal.patience = Duration::from_secs(60);
     })
     .await;
     let held = story.faults.hold(Op::Append);
     let mut response = story.harness.client.chat().await;
-    held.reached().await;
+    patience(held.reached()).await;
+    story.harness.mock.gates().release("go");
     // It beats, which shows that it could write.
     let chunk = response.body.chunk().await.expect("it beats");
     assert_eq!(chunk, b":\n");
@@ -256,7 +263,7 @@ async fn the_suffix_is_shown_without_ids_then_healed_under_contiguous_ones() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_vanished_log_is_read_to_its_true_end_and_never_again() {
-    let story = start(Script::tokens(20).gate_after(3, "go")).await;
+    let story = start(in_two()).await;
     let client = &story.harness.client;
     let mut response = client.chat().await;
     let id = response.id();
@@ -264,6 +271,8 @@ async fn a_vanished_log_is_read_to_its_true_end_and_never_again() {
     wait_seq(client, &id, 4).await;
     story.faults.script(Op::Append, [Fault::Vanish]);
     story.harness.mock.gates().release("go");
+    assert!(has_no_ids(&blocks(&response.body.blocks(3).await)));
+    story.harness.mock.gates().release("end");
     let (rest, end) = response.body.rest().await;
     assert_eq!(end, End::Proper);
     assert_eq!(events(&rest).last().map(String::as_str), Some("[DONE]"));
@@ -342,7 +351,7 @@ async fn what_cannot_be_healed_is_never_shown_as_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_with_another_writer_sends_its_readers_away() {
-    let story = start(Script::tokens(20).gate_after(3, "go")).await;
+    let story = start(in_two()).await;
     let client = &story.harness.client;
     let mut response = client.chat().await;
     let id = response.id();

@@ -48,7 +48,6 @@ async fn a_thousand_dropped_readers_come_back_to_the_same_bytes() {
         "nothing was asked twice"
     );
     let live = story.live.load(Ordering::Relaxed);
-    println!("{live} of 100 came back while it ran");
     assert!(
         live > 10,
         "the rounds are about generations that run: {live} of 100"

@@ -1,7 +1,7 @@
 //! What is not a generation passes through as it is (protocol.md 4.1, 4.2).
 
 use serde_json::Value;
-use streamweld_mock::{Dialect, Outcome, Raw, Script};
+use streamweld_mock::{Dialect, Outcome, Raw, Script, Writes};
 use streamweld_server::Config;
 use streamweld_tests::{
     Client, End, Harness, RawBackend, Response, Setup, Wire, blocks, leave, patience, wait_end,
@@ -544,15 +544,19 @@ async fn a_pass_through_is_cancelled_with_its_client() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pass_through_that_breaks_off_is_broken_off() {
-    let harness = Harness::start(Script::tokens(20).fin_after(3)).await;
-    let (body, end) = harness.client.get("/feed").await.all().await;
-    assert_eq!(end, End::Fin);
+    // All of it at once, so that the break is known when the first event has not left yet.
+    let script = Script::tokens(20).writes(Writes::AllAtOnce).fin_after(3);
+    let harness = Harness::start(script).await;
     let (plain, _) = Client::new(harness.mock.addr())
         .get("/feed")
         .await
         .all()
         .await;
-    assert_eq!(body, plain);
+    for _ in 0..20 {
+        let (body, end) = harness.client.get("/feed").await.all().await;
+        assert_eq!(end, End::Fin);
+        assert_eq!(body, plain, "what came before the break");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

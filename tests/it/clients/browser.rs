@@ -3,7 +3,7 @@
 //! No driver stands between: the page plays its story and posts what it saw to the mock. These tests are not run
 //! unless asked for (`make test-browser`), for few machines have the browser.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -27,8 +27,9 @@ impl Browser {
     fn open(url: &str) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let profile =
-            std::env::temp_dir().join(format!("streamweld-{}-{number}", std::process::id()));
+        // Its helpers may write a little longer than it lives, so that some of this can be left behind.
+        let profile = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("chromium-{}-{number}", std::process::id()));
         let binary = std::env::var_os("CHROMIUM").unwrap_or_else(|| "chromium".into());
         let process = Command::new(&binary)
             .args([

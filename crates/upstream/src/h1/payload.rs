@@ -128,7 +128,10 @@ impl Payload {
         match &self.framing {
             Reader::Length(left) => SizeHint::with_exact(*left),
             Reader::Closed => SizeHint::with_exact(0),
-            Reader::Chunked(chunked) if chunked.is_done() => SizeHint::with_exact(0),
+            // With trailers to come, a length would have them dropped: only a chunked body can carry them on.
+            Reader::Chunked(chunked) if chunked.is_done() && !chunked.has_trailers() => {
+                SizeHint::with_exact(0)
+            }
             Reader::Chunked(_) | Reader::UntilClose => SizeHint::default(),
         }
     }

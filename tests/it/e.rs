@@ -1,3 +1,0 @@
-//! Stories with the client libraries that applications use.
-
-mod clients;
