@@ -116,6 +116,7 @@ async fn metrics_count_what_happens() {
     let running = ask(client, Dialect::OpenAiChat).await;
     let id = running.id();
     assert_eq!(metric(&harness, "streamweld_generations_running").await, 1);
+    assert_eq!(metric(&harness, "streamweld_readers").await, 1);
     let live = r#"streamweld_journal_generations{state="live"}"#;
     assert_eq!(metric(&harness, live).await, 1);
     let bytes = metric(&harness, "streamweld_journal_bytes").await;

@@ -44,9 +44,17 @@ async fn first(harness: &Harness, client: &Client) -> TcpStream {
 async fn lost(harness: &Harness, client: &Client) {
     leave(first(harness, client).await).await;
     // The connection is closed an instant before the reader is gone.
-    for _ in 0..2 {
-        harness.admin.get("/metrics").await.all().await;
-    }
+    let gone = async {
+        loop {
+            let metrics = harness.admin.get("/metrics").await.all().await.0;
+            let metrics = String::from_utf8(metrics).expect("text");
+            if metrics.contains("\nstreamweld_readers 0\n") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    patience(gone).await;
 }
 
 /// Reads an answer to its end, which must be whole.

@@ -129,7 +129,9 @@ impl Client {
     /// # Panics
     /// When no response comes.
     pub async fn raw(&self, bytes: &[u8]) -> Response {
-        patience(Response::read(self.begin(bytes).await)).await.expect("a response")
+        patience(Response::read(self.begin(bytes).await))
+            .await
+            .expect("a response")
     }
 
     /// A `GET`.

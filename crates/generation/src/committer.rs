@@ -158,9 +158,7 @@ impl<'a> Committer<'a> {
     /// Nothing is in flight and nothing waits: polling again is only worth it after more was staged.
     pub(crate) fn is_quiet(&self) -> bool {
         self.over
-            || (matches!(self.op, Op::Idle)
-                && self.again.is_none()
-                && self.received == self.stands)
+            || (matches!(self.op, Op::Idle) && self.again.is_none() && self.received == self.stands)
     }
 
     /// When there is something to do even if nobody answers.

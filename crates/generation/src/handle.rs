@@ -247,9 +247,9 @@ impl Handle {
     }
 
     pub(crate) fn reader_left(&self) {
-        if self.readers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        }
+        // Set first: whoever finds no reader finds since when. While there is one, nobody asks.
+        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.readers.fetch_sub(1, Ordering::AcqRel);
         self.changed.notify_one();
     }
 

@@ -21,9 +21,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_dialect::{BodyEnd, End as DoneBy, Ending, error_ending, stopped_ending};
-use streamweld_journal::{
-    Closed, Journal, Kind, Open, Outcome, Refusal, Seq, TerminalParts,
-};
+use streamweld_journal::{Closed, Journal, Kind, Open, Outcome, Refusal, Seq, TerminalParts};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::committer::{Committer, HealBounds, Progress};

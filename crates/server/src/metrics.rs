@@ -19,6 +19,7 @@ pub(crate) struct Metrics {
     pub(crate) joined: Counter,
     refusals: Family<CodeLabels, Counter>,
     running: Gauge,
+    readers_now: Gauge,
     journal_bytes: Gauge,
     journal_generations: Family<StateLabels, Gauge>,
     early_evictions: Counter,
@@ -43,6 +44,7 @@ impl Metrics {
             joined: Counter::default(),
             refusals: Family::default(),
             running: Gauge::default(),
+            readers_now: Gauge::default(),
             journal_bytes: Gauge::default(),
             journal_generations: Family::default(),
             early_evictions: Counter::default(),
@@ -69,6 +71,11 @@ impl Metrics {
             "streamweld_generations_running",
             "Generations and candidates with a producer now",
             metrics.running.clone(),
+        );
+        registry.register(
+            "streamweld_readers",
+            "Clients that read a running generation, or wait for its head, now",
+            metrics.readers_now.clone(),
         );
         registry.register(
             "streamweld_journal_bytes",
@@ -104,7 +111,10 @@ impl Metrics {
     /// Everything in the Prometheus text format. Gauges are read now, not kept up to date.
     pub(crate) fn render(&self, app: &App) -> String {
         let usage = app.shared.journal.usage();
-        self.running.set(count(app.shared.registry.len()));
+        let running = app.shared.registry.all();
+        self.running.set(count(running.len()));
+        let readers = running.iter().map(|handle| handle.readers()).sum();
+        self.readers_now.set(count(readers));
         self.journal_bytes
             .set(i64::try_from(usage.bytes).unwrap_or(i64::MAX));
         for (state, value) in [

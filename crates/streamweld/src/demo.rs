@@ -184,7 +184,7 @@ fn step(number: u32, what: &str) {
 
 fn show_text(seen: &[Seen]) {
     let text: String = seen.iter().filter_map(Seen::text).collect();
-    println!("   {:?}", text);
+    println!("   {text:?}");
 }
 
 async fn start_mock() -> anyhow::Result<Mock> {

@@ -1,5 +1,6 @@
 //! `streamweld serve`.
 
+use std::pin::pin;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -9,6 +10,7 @@ use streamweld_server::{Config, Server};
 use streamweld_upstream::{Backend, Protocol, UpstreamConfig};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 use tracing::info;
 
 use crate::args::Serve;
@@ -90,10 +92,16 @@ async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     let server = Server::bind(config).await?;
     info!("data listener on http://{}", server.data_addr()?);
     info!("admin listener on http://{}", server.admin_addr()?);
+    let (begin, begun) = oneshot::channel::<()>();
+    let mut running = pin!(server.run(async { drop(begun.await) }));
     tokio::select! {
-        // The first signal begins the shutdown inside; the second is waited for by the other arm.
-        () = server.run(signals.first()) => Ok(ExitCode::SUCCESS),
-        code = Signals::new()?.second() => Ok(ExitCode::from(code)),
+        () = &mut running => return Ok(ExitCode::SUCCESS),
+        _ = signals.next() => drop(begin),
+    }
+    // The first signal is taken before the shutdown begins, so whoever sees it begin can send the second.
+    tokio::select! {
+        () = &mut running => Ok(ExitCode::SUCCESS),
+        code = signals.next() => Ok(ExitCode::from(code)),
     }
 }
 
@@ -110,15 +118,6 @@ impl Signals {
             term: listen(SignalKind::terminate())?,
             int: listen(SignalKind::interrupt())?,
         })
-    }
-
-    async fn first(&mut self) {
-        self.next().await;
-    }
-
-    async fn second(mut self) -> u8 {
-        self.next().await;
-        self.next().await
     }
 
     /// The exit code that a shell gives a process killed by the signal.
