@@ -23,6 +23,8 @@ demo-llama: $(STREAMWELD) ## The same in front of a real llama.cpp server with a
 test: ## Everything that CI checks: lints, tests with real clients, documentation
 	scripts/setup-test.sh
 	@$(MAKE) lint
+	# Some stories run the binary itself.
+	$(CARGO) build --locked -p streamweld
 	# Most stories wait for sockets and timers, so more of them run at once than there are cores.
 	$(CARGO) test --workspace --locked -- --test-threads=8
 	@$(MAKE) doc

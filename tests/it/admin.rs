@@ -43,7 +43,7 @@ async fn probes_answer() {
     assert_eq!(harness.admin.send("HEAD", "/livez", "").await.status, 200);
     for path in ["/livez", "/readyz", "/metrics"] {
         let response = harness.admin.send("POST", path, "").await;
-        assert_eq!(response.header("allow"), Some("GET"));
+        assert_eq!(response.header("allow"), Some("GET, HEAD"));
         let answer = response.error_code().await;
         assert_eq!(answer, (405, "method_not_allowed".to_owned()));
     }

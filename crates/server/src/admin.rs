@@ -50,7 +50,9 @@ async fn serve(
     let path = request.uri().path();
     let method = request.method();
     if let Some(rest) = path.strip_prefix("/admin/") {
-        authorize(token, request.headers(), peer)?;
+        // HTTP/2 names the host in the target.
+        let host = request.uri().authority().map(http::uri::Authority::as_str);
+        authorize(token, host, request.headers(), peer)?;
         return admin(app, rest, method, request.uri().query()).await;
     }
     let open = match path {
@@ -77,7 +79,7 @@ async fn serve(
     if method == Method::GET || method == Method::HEAD {
         Ok(open)
     } else {
-        Err(Error::method_not_allowed("GET"))
+        Err(Error::method_not_allowed("GET, HEAD"))
     }
 }
 
@@ -167,19 +169,23 @@ async fn list(app: &App, query: Option<&str>) -> Result<Response<Body>, Error> {
 }
 
 /// Lets an operator in, and nobody else.
-fn authorize(token: Option<&Secret>, headers: &HeaderMap, peer: SocketAddr) -> Result<(), Error> {
+fn authorize(
+    token: Option<&Secret>,
+    host: Option<&str>,
+    headers: &HeaderMap,
+    peer: SocketAddr,
+) -> Result<(), Error> {
     let Some(token) = token else {
-        let host = headers
-            .get(HOST)
-            .and_then(|host| host.to_str().ok())
+        let host = host
+            .or_else(|| headers.get(HOST)?.to_str().ok())
             .is_some_and(is_loopback_name);
         // A page in a browser on this machine comes from loopback too: its Origin gives it away, and a name that was
         // rebound to loopback shows in Host.
         if peer.ip().to_canonical().is_loopback() && host && !headers.contains_key(ORIGIN) {
             return Ok(());
         }
-        let message =
-            "without an admin token this answers loopback only; configure admin-token-file";
+        let message = "without an admin token this answers peers on loopback, asked by a loopback name, and no page of a browser; \
+             configure admin-token-file";
         return Err(Error::new(ErrorCode::Forbidden, message));
     };
     let given = headers
@@ -245,7 +251,12 @@ mod tests {
                 )
             })
             .collect::<HeaderMap>();
-        let answer = authorize(token.as_ref(), &headers, peer.parse().expect("an address"));
+        let answer = authorize(
+            token.as_ref(),
+            None,
+            &headers,
+            peer.parse().expect("an address"),
+        );
         assert_eq!(answer.err().map(|error| error.code), expected, "{fields:?}");
     }
 
@@ -287,6 +298,14 @@ mod tests {
             &[("authorization", "bearer t")],
             None,
         );
+    }
+
+    #[test]
+    fn over_http_2_the_host_is_in_the_target() {
+        let peer = "127.0.0.1:1".parse().expect("an address");
+        let by = |host| authorize(None, Some(host), &HeaderMap::new(), peer);
+        assert!(by("localhost:9090").is_ok());
+        assert!(by("evil.example").is_err());
     }
 
     #[test]

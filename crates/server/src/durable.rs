@@ -281,6 +281,7 @@ impl Candidate {
         match told.await {
             Ok(Told::Streaming((status, mut upstream), durability)) => {
                 head::strip_hop_by_hop(&mut upstream, &app.credentials);
+                head::strip_ours(&mut upstream);
                 let view = View {
                     ids: durability == Durability::Durable,
                     control: self.reading.control,

@@ -86,6 +86,7 @@ pub(crate) fn outgoing(
 pub(crate) fn incoming(app: &App, response: Response<Source>, peer: &Peer) -> Response<Body> {
     let (mut parts, source) = response.into_parts();
     head::strip_hop_by_hop(&mut parts.headers, &app.credentials);
+    head::strip_ours(&mut parts.headers);
     parts.version = Version::default();
     parts.extensions = http::Extensions::new();
     Response::from_parts(parts, Body::pass(source.into_body(), peer.breaker.clone()))
@@ -126,10 +127,13 @@ pub(crate) fn unanswered(error: &UpstreamError) -> Error {
         cause,
         "the backend gave no answer"
     );
+    if is_too_large(error) {
+        let message = "the request body is over the limit of this proxy";
+        return Error::new(ErrorCode::RequestTooLarge, message);
+    }
     let code = match error.kind() {
         ErrorKind::ConnectTimeout | ErrorKind::FirstByteTimeout => ErrorCode::BackendTimeout,
         ErrorKind::BadResponse => ErrorCode::BackendBadResponse,
-        ErrorKind::RequestBody if is_too_large(error) => ErrorCode::RequestTooLarge,
         _ => ErrorCode::BackendUnreachable,
     };
     Error::new(code, error.to_string())

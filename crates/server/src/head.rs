@@ -64,8 +64,8 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap, credentials: &Credential
     }
 }
 
-/// Removes what is between this proxy and its client only: our own request fields, and `Expect`, which was answered
-/// here.
+/// Removes what is between this proxy and its client only: our own fields, which a backend (another proxy like this, say)
+/// must not set for us, and `Expect`, which was answered here.
 pub(crate) fn strip_ours(headers: &mut HeaderMap) {
     let ours: Vec<HeaderName> = headers
         .keys()

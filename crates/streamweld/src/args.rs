@@ -39,7 +39,7 @@ pub(crate) struct Serve {
         value_name = "URL"
     )]
     pub(crate) backend: Url,
-    /// What the backend is called in errors, logs and states [default: backend]
+    /// What the backend is called in errors, logs and states [default: default]
     #[arg(long, env = "STREAMWELD_BACKEND_NAME", value_name = "NAME")]
     pub(crate) backend_name: Option<String>,
     /// PEM file with certificates to trust for the backend, besides the system's

@@ -31,7 +31,7 @@ pub(crate) fn run(args: Serve) -> anyhow::Result<ExitCode> {
 /// What the command line asks for.
 pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
     // Clients read the name in errors, so it is never made from the address.
-    let name = args.backend_name.as_deref().unwrap_or("backend");
+    let name = args.backend_name.as_deref().unwrap_or("default");
     let backend = Backend::named(name, args.backend.checked()?);
     let admin_token = args
         .admin_token_file
