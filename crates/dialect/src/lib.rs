@@ -65,6 +65,7 @@ mod generic;
 mod mark;
 mod openai;
 mod probe;
+mod recurring;
 mod request;
 mod transcript;
 mod verdict;

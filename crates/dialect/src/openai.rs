@@ -19,6 +19,7 @@ use crate::{
     fault,
     mark::{MAX_PARTS, truncated},
     probe::{self, is_blank},
+    recurring::Recurring,
 };
 
 /// The finish reasons of a whole answer: those of the API, `repetition` (vLLM, its own stop), and
@@ -42,6 +43,7 @@ pub(crate) struct Choices {
     open: usize,
     /// Choice 0 has been seen, so an ordinary chunk, which can tell of no other, changes nothing.
     first_started: bool,
+    recurring: Recurring,
 }
 
 impl Choices {
@@ -91,10 +93,22 @@ pub(crate) fn event(choices: &mut Choices, event: &Event<'_>) -> Mark {
     if data.trim_ascii() == "[DONE]" {
         return sentinel(choices, &data);
     }
-    if choices.first_started && probe::is_ordinary(data.as_bytes()) {
+    if choices.first_started && is_ordinary(&mut choices.recurring, data.as_bytes()) {
         return Mark::Event;
     }
     suspicious(choices, event, &data)
+}
+
+/// Asks the cheaper question first: nearly every chunk is the one before it with another text.
+fn is_ordinary(recurring: &mut Recurring, data: &[u8]) -> bool {
+    if recurring.fits(data) {
+        return true;
+    }
+    let ordinary = probe::is_ordinary(data);
+    if ordinary {
+        recurring.learn(data);
+    }
+    ordinary
 }
 
 fn sentinel(choices: &Choices, data: &str) -> Mark {

@@ -18,6 +18,10 @@ pub(crate) fn is_blank(data: &str) -> bool {
     data.bytes().all(|byte| byte == b'\n')
 }
 
+/// The member names that [`is_ordinary`] looks for. It looks at nothing but these, each within quotes, and at the few
+/// bytes that follow the colon behind them: [`Recurring`](crate::recurring::Recurring) rests on that.
+pub(crate) const NAMES: [&[u8]; 3] = [b"error", b"finish_reason", b"index"];
+
 /// Whether a chunk tells no error, no finish and nothing of a choice other than choice 0.
 pub(crate) fn is_ordinary(data: &[u8]) -> bool {
     // A string "error" counts too: `"object":"error"` marks an error without an `error` member.

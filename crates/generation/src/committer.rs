@@ -13,10 +13,11 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    Closed, Fut, Journal, Open, OpenRefusal, Outcome, Refusal, Seq, Tail, Unreachable, Window,
+    Call, Closed, Journal, Open, OpenRefusal, Outcome, Refusal, Seq, Tail, Unreachable, Window,
 };
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
+use crate::alarm::Alarm;
 use crate::counters::{AppendLabels, Counters};
 
 /// How much of a suffix that the journal cannot take is kept for healing.
@@ -82,27 +83,25 @@ pub(crate) struct Committer<'a> {
     /// When the journal is to be asked again, and how.
     again: Option<(Instant, Again)>,
     /// Wakes the task when something is due although nobody answers.
-    alarm: Option<Pin<Box<Sleep>>>,
+    alarm: Option<Alarm>,
     exposed: bool,
     over: bool,
     /// An append came to nothing since the last one that stands.
     missed: bool,
-    /// What the window held when an append last stood: what came since is the suffix.
-    held_before: usize,
     /// Bytes of this suffix that are counted in the total.
     counted: usize,
 }
 
 enum Op<'a> {
     Idle,
-    Opening(Fut<'a, Outcome<OpenRefusal>>),
+    Opening(Call<'a, Outcome<OpenRefusal>>),
     Appending {
         through: Seq,
-        outcome: Fut<'a, Outcome<Refusal>>,
+        outcome: Call<'a, Outcome<Refusal>>,
     },
     ReadingBack {
         sent: Seq,
-        tail: Fut<'a, Result<Tail, Unreachable>>,
+        tail: Call<'a, Result<Tail, Unreachable>>,
     },
 }
 
@@ -134,7 +133,6 @@ impl<'a> Committer<'a> {
             exposed: false,
             over: false,
             missed: false,
-            held_before: 0,
             counted: 0,
         }
     }
@@ -190,20 +188,22 @@ impl<'a> Committer<'a> {
                     break;
                 }
             }
+            // Only now, so that a journal that answers at once costs no look at the clock.
+            if self.waiting.is_none() && self.stands != Seq::ZERO && self.received != self.stands {
+                self.waiting = Some(Instant::now());
+            }
             if self.mind_bounds() {
                 return Poll::Ready(Progress::GivenUp);
             }
             let Some(deadline) = self.deadline() else {
                 return Poll::Pending;
             };
-            let alarm = self
-                .alarm
-                .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+            let alarm = self.alarm.get_or_insert_with(|| Alarm::new(deadline));
             // Put off only when it rings: nearly every append is answered long before.
             if alarm.deadline() > deadline || alarm.is_elapsed() {
-                alarm.as_mut().reset(deadline);
+                alarm.reset(deadline);
             }
-            ready!(alarm.as_mut().poll(cx));
+            ready!(alarm.poll(cx));
         }
     }
 
@@ -212,7 +212,7 @@ impl<'a> Committer<'a> {
         match &mut self.op {
             Op::Idle => None,
             Op::Opening(outcome) => {
-                let Poll::Ready(outcome) = outcome.as_mut().poll(cx) else {
+                let Poll::Ready(outcome) = Pin::new(outcome).poll(cx) else {
                     return None;
                 };
                 self.op = Op::Idle;
@@ -220,7 +220,6 @@ impl<'a> Committer<'a> {
                     Outcome::Yes => {
                         self.stands = Seq::FIRST;
                         self.window.commit(Seq::FIRST);
-                        self.held_before = self.window.held();
                         Progress::Opened
                     }
                     // An open whose outcome is unknown is not worth waiting for: nothing has been shown yet.
@@ -232,7 +231,7 @@ impl<'a> Committer<'a> {
             }
             Op::Appending { through, outcome } => {
                 let through = *through;
-                let Poll::Ready(outcome) = outcome.as_mut().poll(cx) else {
+                let Poll::Ready(outcome) = Pin::new(outcome).poll(cx) else {
                     return None;
                 };
                 self.op = Op::Idle;
@@ -248,7 +247,7 @@ impl<'a> Committer<'a> {
             }
             Op::ReadingBack { sent, tail } => {
                 let sent = *sent;
-                let Poll::Ready(tail) = tail.as_mut().poll(cx) else {
+                let Poll::Ready(tail) = Pin::new(tail).poll(cx) else {
                     return None;
                 };
                 self.op = Op::Idle;
@@ -285,14 +284,11 @@ impl<'a> Committer<'a> {
         if through == self.stands {
             return false;
         }
-        if self.waiting.is_none() {
-            self.waiting = Some(Instant::now());
-        }
-        let now = SystemTime::now();
         let outcome = if self.ending {
+            let now = SystemTime::now();
             self.journal.finish(self.window, self.stands, now)
         } else {
-            self.journal.append(self.window, self.stands, through, now)
+            self.journal.append(self.window, self.stands, through)
         };
         self.op = Op::Appending { through, outcome };
         true
@@ -306,7 +302,6 @@ impl<'a> Committer<'a> {
         self.window.commit(through);
         if progress {
             self.missed = false;
-            self.held_before = self.window.held();
         }
         if through == self.received {
             self.waiting = None;
@@ -322,7 +317,7 @@ impl<'a> Committer<'a> {
                 return Some(Progress::Finished);
             }
         } else if progress {
-            self.waiting = Some(Instant::now());
+            self.waiting = None;
         } else if self.missed {
             // It reads but does not write: asked again at once, it would be asked without end.
             self.again = Some((Instant::now() + RETRY_EVERY, Again::Append));
@@ -402,7 +397,7 @@ impl<'a> Committer<'a> {
         if !self.exposed {
             return false;
         }
-        let pending = self.window.held().saturating_sub(self.held_before);
+        let pending = self.window.uncommitted();
         self.bounds.in_use.fetch_add(pending, Ordering::Relaxed);
         let total = self
             .bounds

@@ -6,10 +6,11 @@ use std::time::SystemTime;
 
 use streamweld_dialect::{Dialect, RequestShape};
 use streamweld_journal::{StreamId, Window};
-use tokio::sync::{Notify, SetOnce, watch};
+use tokio::sync::{SetOnce, watch};
 use tokio::time::Instant;
 
 use crate::access::Access;
+use crate::bell::Bell;
 use crate::lifecycle::By;
 use crate::orphan::OrphanPolicy;
 use crate::retry::RetryKey;
@@ -71,7 +72,7 @@ pub struct Handle {
     shutdown: AtomicBool,
     request: SetOnce<Request>,
     head: watch::Sender<Head>,
-    changed: Notify,
+    changed: Bell,
 }
 
 /// What the whole request turned out to be.
@@ -97,7 +98,7 @@ impl Handle {
             shutdown: AtomicBool::new(false),
             request: SetOnce::new(),
             head: watch::Sender::new(Head::Pending),
-            changed: Notify::new(),
+            changed: Bell::default(),
         })
     }
 
@@ -128,7 +129,7 @@ impl Handle {
     /// The request has been seen whole: what it asks for, and the digest of its body.
     pub fn request_seen(&self, shape: RequestShape, body: [u8; 32]) {
         if self.request.set(Request { shape, body }).is_ok() {
-            self.changed.notify_one();
+            self.changed.ring();
         }
     }
 
@@ -179,14 +180,14 @@ impl Handle {
             .compare_exchange(0, name, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
         {
-            self.changed.notify_one();
+            self.changed.ring();
         }
     }
 
     /// The process will not wait any longer.
     pub fn shut_down(&self) {
         self.shutdown.store(true, Ordering::Release);
-        self.changed.notify_one();
+        self.changed.ring();
     }
 
     /// How far it has come.
@@ -224,9 +225,9 @@ impl Handle {
         self.head.send_replace(head);
     }
 
-    /// Waits until something that the producer has to look at has changed.
-    pub(crate) async fn changed(&self) {
-        self.changed.notified().await;
+    /// Rings when something that the producer has to look at has changed. Only the producer listens.
+    pub(crate) fn changed(&self) -> &Bell {
+        &self.changed
     }
 
     pub(crate) fn stop_asked(&self) -> Option<By> {
@@ -243,14 +244,14 @@ impl Handle {
 
     pub(crate) fn reader_came(&self) {
         self.readers.fetch_add(1, Ordering::AcqRel);
-        self.changed.notify_one();
+        self.changed.ring();
     }
 
     pub(crate) fn reader_left(&self) {
         // Set first: whoever finds no reader finds since when. While there is one, nobody asks.
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.readers.fetch_sub(1, Ordering::AcqRel);
-        self.changed.notify_one();
+        self.changed.ring();
     }
 
     /// A reader has been given an event: a repeat of the request is a new one from now on.

@@ -19,6 +19,8 @@
 //! [`ByteSource`], time comes from tokio's clock, and rules live in [`lifecycle`] without either.
 
 pub mod access;
+mod alarm;
+mod bell;
 mod committer;
 mod counters;
 mod handle;
@@ -35,6 +37,7 @@ mod source;
 mod transcript;
 
 pub use self::access::{Access, CredentialHeaders};
+pub use self::alarm::Alarm;
 pub use self::committer::HealBounds;
 pub use self::counters::Counters;
 pub use self::handle::{Durability, Handle, Head, Spec};

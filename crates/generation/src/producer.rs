@@ -16,7 +16,6 @@
 mod finish;
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
@@ -26,6 +25,7 @@ use streamweld_dialect::{BodyEnd, End as DoneBy};
 use streamweld_journal::{Closed, Journal, Kind, Open, Seq};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::alarm::Alarm;
 use crate::committer::{Committer, HealBounds, Progress};
 use crate::counters::{Counters, StartLabels};
 use crate::handle::{Durability, Handle, Head};
@@ -175,7 +175,7 @@ impl Producer {
                     biased;
                     answer = &mut call => break Ok(answer),
                     progress = poll_fn(|cx| committer.poll(cx)), if opening && opened.is_none() => opened = Some(progress),
-                    () = self.handle.changed() => {}
+                    () = self.handle.changed().heard() => {}
                     () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {}
                 }
             }
@@ -251,28 +251,28 @@ impl Producer {
         }
         let handle = Arc::clone(&self.handle);
         let mut batch = Vec::new();
-        // Kept over the loop: registering for every batch would take the lock twice each time.
-        let mut changed = pin!(handle.changed());
-        let mut armed = self.deadline();
-        let mut sleep = pin!(sleep_until(armed));
+        let mut alarm = Alarm::new(self.deadline());
+        // Nothing is left to read, and the backend will wake the task: not asked again before it does.
+        let mut drained = false;
         loop {
             let wanted = self.deadline();
-            if wanted < armed {
-                armed = wanted;
-                sleep.as_mut().reset(armed);
+            if wanted < alarm.deadline() {
+                alarm.reset(wanted);
             }
             // By hand, because it is polled for every event: `select!` costs more than all that it chooses from.
             let woke = poll_fn(|cx| {
                 if let Poll::Ready(progress) = log.poll(cx) {
                     return Poll::Ready(Woke::Log(progress));
                 }
-                if changed.as_mut().poll(cx).is_ready() {
+                if handle.changed().poll_heard(cx).is_ready() {
                     return Poll::Ready(Woke::Changed);
                 }
-                if let Poll::Ready(last) = gather(source, &mut batch, cx) {
-                    return Poll::Ready(Woke::Read(last));
+                if !std::mem::take(&mut drained) {
+                    if let Poll::Ready(gathered) = gather(source, &mut batch, cx) {
+                        return Poll::Ready(Woke::Read(gathered));
+                    }
                 }
-                sleep.as_mut().poll(cx).map(|()| Woke::Deadline)
+                alarm.poll(cx).map(|()| Woke::Deadline)
             })
             .await;
             let end = match woke {
@@ -282,22 +282,22 @@ impl Producer {
                     None
                 }
                 Woke::Log(Progress::Opened | Progress::Refused | Progress::Finished) => None,
-                Woke::Changed => {
-                    changed.set(handle.changed());
-                    self.signals()
-                }
-                Woke::Read(last) => {
+                Woke::Changed => self.signals(),
+                Woke::Read(gathered) => {
                     let window = handle.window();
                     let (life, counters) = (&mut self.lifecycle, &self.shared.counters);
                     let end = self.intake.take(&batch, window, life, counters);
                     batch.clear();
                     log.staged(window.received());
-                    end.or_else(|| self.body_ended(last?))
+                    drained = matches!(gathered, Gathered::Drained);
+                    end.or_else(|| match gathered {
+                        Gathered::Last(last) => self.body_ended(last),
+                        Gathered::Drained | Gathered::Full => None,
+                    })
                 }
                 Woke::Deadline => {
                     let end = self.signals();
-                    armed = self.deadline();
-                    sleep.as_mut().reset(armed);
+                    alarm.reset(self.deadline());
                     end
                 }
             };
@@ -417,18 +417,28 @@ enum Woke {
     Log(Progress),
     /// Somebody asked for something, or readers came or left.
     Changed,
-    /// The backend has sent something; and this is how its body ended, if it did.
-    Read(Option<Read>),
+    /// The backend has sent something, or ended.
+    Read(Gathered),
     /// A time has come.
     Deadline,
 }
 
-/// Takes all that is ready, so that it becomes one batch. Ready with `None` when only data came.
+/// Why no more was gathered.
+enum Gathered {
+    /// Nothing more was ready, and the task will be woken when there is.
+    Drained,
+    /// The batch is large enough.
+    Full,
+    /// The body has ended, and this is how.
+    Last(Read),
+}
+
+/// Takes all that is ready, so that it becomes one batch.
 fn gather<S: ByteSource>(
     source: &mut S,
     batch: &mut Vec<Bytes>,
     cx: &mut std::task::Context<'_>,
-) -> Poll<Option<Read>> {
+) -> Poll<Gathered> {
     let mut bytes = 0;
     while bytes < BATCH {
         match source.poll_read(cx) {
@@ -436,12 +446,12 @@ fn gather<S: ByteSource>(
                 bytes += data.len();
                 batch.push(data);
             }
-            Poll::Ready(last) => return Poll::Ready(Some(last)),
+            Poll::Ready(last) => return Poll::Ready(Gathered::Last(last)),
             Poll::Pending if batch.is_empty() => return Poll::Pending,
-            Poll::Pending => break,
+            Poll::Pending => return Poll::Ready(Gathered::Drained),
         }
     }
-    Poll::Ready(None)
+    Poll::Ready(Gathered::Full)
 }
 
 async fn drain<S: ByteSource>(mut source: S) {

@@ -184,10 +184,7 @@ fn memory(c: &mut Criterion) {
                 let seq = window
                     .stage(now())
                     .push(Kind::Event, |out| out.extend_from_slice(&line));
-                assert_eq!(
-                    poll_now(journal.append(window, before, seq, now())),
-                    Outcome::Yes
-                );
+                assert_eq!(poll_now(journal.append(window, before, seq)), Outcome::Yes);
                 window.commit(seq);
             });
         });

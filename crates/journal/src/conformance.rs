@@ -16,7 +16,7 @@ mod find;
 mod fixture;
 mod owner;
 
-use crate::contract::{Fut, Journal};
+use crate::contract::{Call, Journal};
 
 pub use append::*;
 pub use claims::*;
@@ -25,7 +25,7 @@ pub use find::*;
 pub use owner::*;
 
 /// One promise as a function.
-pub type Case = fn(&dyn Journal) -> Fut<'_, ()>;
+pub type Case = fn(&dyn Journal) -> Call<'_, ()>;
 
 /// Calls a macro with the names of all cases, separated by blanks.
 ///
@@ -80,7 +80,7 @@ macro_rules! for_each_case {
 macro_rules! table {
     ($($case:ident)*) => {
         /// Every case with its name.
-        pub const CASES: &[(&str, Case)] = &[$((stringify!($case), |journal| Box::pin($case(journal)))),*];
+        pub const CASES: &[(&str, Case)] = &[$((stringify!($case), |journal| Call::under_way($case(journal)))),*];
     };
 }
 for_each_case!(table);

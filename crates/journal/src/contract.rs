@@ -20,14 +20,48 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use crate::id::StreamId;
 use crate::types::{Epoch, Seq};
 use crate::window::{Digest, Window};
 
-/// A boxed future: a call is made per batch, so the box is noise beside what it waits for.
-pub type Fut<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// A call to a backend: answered already, or under way.
+///
+/// A backend that knows at once says so without a future of its own. An append is made for every batch of every
+/// generation, so in memory the box would cost more than the answer.
+pub enum Call<'a, T> {
+    /// The answer, until it is taken.
+    Answered(Option<T>),
+    /// The call has to be waited for.
+    UnderWay(Pin<Box<dyn Future<Output = T> + Send + 'a>>),
+}
+
+impl<'a, T> Call<'a, T> {
+    /// A call that has its answer.
+    pub fn answered(answer: T) -> Self {
+        Self::Answered(Some(answer))
+    }
+
+    /// A call that is answered when `call` is done.
+    pub fn under_way(call: impl Future<Output = T> + Send + 'a) -> Self {
+        Self::UnderWay(Box::pin(call))
+    }
+}
+
+impl<T: Unpin> Future for Call<'_, T> {
+    type Output = T;
+
+    /// # Panics
+    /// When it is polled again after it was ready.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        match self.get_mut() {
+            Self::Answered(answer) => Poll::Ready(answer.take().expect("polled after the answer")),
+            Self::UnderWay(call) => call.as_mut().poll(cx),
+        }
+    }
+}
 
 /// A place where generations are kept. See the module for what every implementation promises.
 pub trait Journal: Send + Sync + 'static {
@@ -41,7 +75,7 @@ pub trait Journal: Send + Sync + 'static {
         window: &'a Arc<Window>,
         owner: &'a Open,
         now: SystemTime,
-    ) -> Fut<'a, Outcome<OpenRefusal>>;
+    ) -> Call<'a, Outcome<OpenRefusal>>;
 
     /// Appends what is staged after `expected` up to and with `through`.
     ///
@@ -54,8 +88,7 @@ pub trait Journal: Send + Sync + 'static {
         window: &'a Arc<Window>,
         expected: Seq,
         through: Seq,
-        now: SystemTime,
-    ) -> Fut<'a, Outcome<Refusal>>;
+    ) -> Call<'a, Outcome<Refusal>>;
 
     /// Appends everything staged after `expected`, the last of which is the terminal.
     ///
@@ -66,16 +99,16 @@ pub trait Journal: Send + Sync + 'static {
         window: &'a Arc<Window>,
         expected: Seq,
         now: SystemTime,
-    ) -> Fut<'a, Outcome<Refusal>>;
+    ) -> Call<'a, Outcome<Refusal>>;
 
     /// What really stands; asked after an unknown outcome.
-    fn tail(&self, id: StreamId) -> Fut<'_, Result<Tail, Unreachable>>;
+    fn tail(&self, id: StreamId) -> Call<'_, Result<Tail, Unreachable>>;
 
     /// Looks a generation up for a reader.
-    fn find(&self, id: StreamId, now: SystemTime) -> Fut<'_, Result<Found, Unreachable>>;
+    fn find(&self, id: StreamId, now: SystemTime) -> Call<'_, Result<Found, Unreachable>>;
 
     /// The finished logs that can still be found, for those who operate them. Looking is not reading.
-    fn finished(&self, now: SystemTime) -> Fut<'_, Result<Vec<Arc<Window>>, Unreachable>>;
+    fn finished(&self, now: SystemTime) -> Call<'_, Result<Vec<Arc<Window>>, Unreachable>>;
 
     /// Changes the writer: only from exactly `expected_last`, and to a higher epoch. Older epochs
     /// are fenced from then on.
@@ -85,14 +118,18 @@ pub trait Journal: Send + Sync + 'static {
         expected_last: Seq,
         epoch: Epoch,
         now: SystemTime,
-    ) -> Fut<'_, Outcome<Refusal>>;
+    ) -> Call<'_, Outcome<Refusal>>;
 
     /// Claims an idempotency key for a generation that is about to be opened.
     ///
     /// The claim of an id that is never opened lapses after [`CLAIM_TIME`]; of one that is opened,
     /// it lives as long as the log. Claiming again with the same id is `Won` again.
-    fn claim(&self, key: Key, id: StreamId, now: SystemTime)
-    -> Fut<'_, Result<Claim, Unreachable>>;
+    fn claim(
+        &self,
+        key: Key,
+        id: StreamId,
+        now: SystemTime,
+    ) -> Call<'_, Result<Claim, Unreachable>>;
 
     /// Adds the digest of the request body, which is known later than the claim. Answers whether
     /// `id` (still) holds the key.
@@ -102,14 +139,14 @@ pub trait Journal: Send + Sync + 'static {
         id: StreamId,
         body: BodyDigest,
         now: SystemTime,
-    ) -> Fut<'_, Result<bool, Unreachable>>;
+    ) -> Call<'_, Result<bool, Unreachable>>;
 
     /// Frees a key, if `id` still holds it.
-    fn release(&self, key: Key, id: StreamId) -> Fut<'_, Result<(), Unreachable>>;
+    fn release(&self, key: Key, id: StreamId) -> Call<'_, Result<(), Unreachable>>;
 
     /// Removes a log whose generation never was or never ended: no trace is left, nor a tombstone,
     /// nor its claim.
-    fn remove(&self, id: StreamId) -> Fut<'_, ()>;
+    fn remove(&self, id: StreamId) -> Call<'_, ()>;
 
     /// Lets go of what has expired, in backends that have to do it themselves.
     fn sweep(&self, now: SystemTime);

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::contract::{
-    BodyDigest, Claim, Found, Fut, Journal, Key, Open, OpenRefusal, Outcome, Refusal, Tail,
+    BodyDigest, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Outcome, Refusal, Tail,
     Unreachable, Usage,
 };
 use crate::id::StreamId;
@@ -110,7 +110,7 @@ impl<J: Journal> Journal for Faulty<J> {
         window: &'a Arc<Window>,
         owner: &'a Open,
         now: SystemTime,
-    ) -> Fut<'a, Outcome<OpenRefusal>> {
+    ) -> Call<'a, Outcome<OpenRefusal>> {
         let refuse = |refusal| {
             if refusal == Refusal::Full {
                 OpenRefusal::Full
@@ -119,7 +119,7 @@ impl<J: Journal> Journal for Faulty<J> {
             }
         };
         let call = async move || self.inner.open(window, owner, now).await;
-        Box::pin(self.change(Op::Open, window.id(), refuse, call))
+        Call::under_way(self.change(Op::Open, window.id(), refuse, call))
     }
 
     fn append<'a>(
@@ -127,10 +127,9 @@ impl<J: Journal> Journal for Faulty<J> {
         window: &'a Arc<Window>,
         expected: Seq,
         through: Seq,
-        now: SystemTime,
-    ) -> Fut<'a, Outcome<Refusal>> {
-        let call = async move || self.inner.append(window, expected, through, now).await;
-        Box::pin(self.change(Op::Append, window.id(), |refusal| refusal, call))
+    ) -> Call<'a, Outcome<Refusal>> {
+        let call = async move || self.inner.append(window, expected, through).await;
+        Call::under_way(self.change(Op::Append, window.id(), |refusal| refusal, call))
     }
 
     fn finish<'a>(
@@ -138,20 +137,20 @@ impl<J: Journal> Journal for Faulty<J> {
         window: &'a Arc<Window>,
         expected: Seq,
         now: SystemTime,
-    ) -> Fut<'a, Outcome<Refusal>> {
+    ) -> Call<'a, Outcome<Refusal>> {
         let call = async move || self.inner.finish(window, expected, now).await;
-        Box::pin(self.change(Op::Finish, window.id(), |refusal| refusal, call))
+        Call::under_way(self.change(Op::Finish, window.id(), |refusal| refusal, call))
     }
 
-    fn tail(&self, id: StreamId) -> Fut<'_, Result<Tail, Unreachable>> {
-        Box::pin(self.ask(Op::Tail, id, async move || self.inner.tail(id).await))
+    fn tail(&self, id: StreamId) -> Call<'_, Result<Tail, Unreachable>> {
+        Call::under_way(self.ask(Op::Tail, id, async move || self.inner.tail(id).await))
     }
 
-    fn find(&self, id: StreamId, now: SystemTime) -> Fut<'_, Result<Found, Unreachable>> {
-        Box::pin(self.ask(Op::Find, id, async move || self.inner.find(id, now).await))
+    fn find(&self, id: StreamId, now: SystemTime) -> Call<'_, Result<Found, Unreachable>> {
+        Call::under_way(self.ask(Op::Find, id, async move || self.inner.find(id, now).await))
     }
 
-    fn finished(&self, now: SystemTime) -> Fut<'_, Result<Vec<Arc<Window>>, Unreachable>> {
+    fn finished(&self, now: SystemTime) -> Call<'_, Result<Vec<Arc<Window>>, Unreachable>> {
         self.inner.finished(now)
     }
 
@@ -161,9 +160,9 @@ impl<J: Journal> Journal for Faulty<J> {
         expected_last: Seq,
         epoch: Epoch,
         now: SystemTime,
-    ) -> Fut<'_, Outcome<Refusal>> {
+    ) -> Call<'_, Outcome<Refusal>> {
         let call = async move || self.inner.adopt(id, expected_last, epoch, now).await;
-        Box::pin(self.change(Op::Adopt, id, |refusal| refusal, call))
+        Call::under_way(self.change(Op::Adopt, id, |refusal| refusal, call))
     }
 
     fn claim(
@@ -171,8 +170,8 @@ impl<J: Journal> Journal for Faulty<J> {
         key: Key,
         id: StreamId,
         now: SystemTime,
-    ) -> Fut<'_, Result<Claim, Unreachable>> {
-        Box::pin(self.ask(Op::Claim, id, async move || {
+    ) -> Call<'_, Result<Claim, Unreachable>> {
+        Call::under_way(self.ask(Op::Claim, id, async move || {
             self.inner.claim(key, id, now).await
         }))
     }
@@ -183,24 +182,24 @@ impl<J: Journal> Journal for Faulty<J> {
         id: StreamId,
         body: BodyDigest,
         now: SystemTime,
-    ) -> Fut<'_, Result<bool, Unreachable>> {
-        Box::pin(self.ask(Op::ClaimBody, id, async move || {
+    ) -> Call<'_, Result<bool, Unreachable>> {
+        Call::under_way(self.ask(Op::ClaimBody, id, async move || {
             self.inner.claim_body(key, id, body, now).await
         }))
     }
 
-    fn release(&self, key: Key, id: StreamId) -> Fut<'_, Result<(), Unreachable>> {
-        Box::pin(self.ask(Op::Release, id, async move || {
+    fn release(&self, key: Key, id: StreamId) -> Call<'_, Result<(), Unreachable>> {
+        Call::under_way(self.ask(Op::Release, id, async move || {
             self.inner.release(key, id).await
         }))
     }
 
-    fn remove(&self, id: StreamId) -> Fut<'_, ()> {
+    fn remove(&self, id: StreamId) -> Call<'_, ()> {
         let call = async move || {
             self.inner.remove(id).await;
             Ok(())
         };
-        Box::pin(async move {
+        Call::under_way(async move {
             // Nobody is told whether a removal worked, so a fault only decides whether it does.
             let _answer = self.ask(Op::Remove, id, call).await;
         })

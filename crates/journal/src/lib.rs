@@ -35,7 +35,7 @@ pub mod conformance;
 pub mod faulty;
 
 pub use contract::{
-    Access, BodyDigest, CLAIM_TIME, Claim, Found, Fut, Journal, Key, Open, OpenRefusal, Outcome,
+    Access, BodyDigest, CLAIM_TIME, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Outcome,
     Refusal, Tail, Unreachable, Usage,
 };
 pub use cursor::{Cursor, CursorError, parse_seq};

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::contract::{
-    BodyDigest, Claim, Found, Fut, Journal, Key, Open, OpenRefusal, Outcome, Refusal, Tail,
+    BodyDigest, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Outcome, Refusal, Tail,
     Unreachable, Usage,
 };
 use crate::id::StreamId;
@@ -93,8 +93,8 @@ impl Journal for Memory {
         window: &'a Arc<Window>,
         owner: &'a Open,
         _now: SystemTime,
-    ) -> Fut<'a, Outcome<OpenRefusal>> {
-        Box::pin(async move { answer(self.table().open(window, owner)) })
+    ) -> Call<'a, Outcome<OpenRefusal>> {
+        Call::answered(answer(self.table().open(window, owner)))
     }
 
     fn append<'a>(
@@ -102,9 +102,8 @@ impl Journal for Memory {
         window: &'a Arc<Window>,
         expected: Seq,
         through: Seq,
-        _now: SystemTime,
-    ) -> Fut<'a, Outcome<Refusal>> {
-        Box::pin(async move { answer(self.table().append(window, expected, through)) })
+    ) -> Call<'a, Outcome<Refusal>> {
+        Call::answered(answer(self.table().append(window, expected, through)))
     }
 
     fn finish<'a>(
@@ -112,20 +111,20 @@ impl Journal for Memory {
         window: &'a Arc<Window>,
         expected: Seq,
         now: SystemTime,
-    ) -> Fut<'a, Outcome<Refusal>> {
-        Box::pin(async move { answer(self.table().finish(window, expected, now)) })
+    ) -> Call<'a, Outcome<Refusal>> {
+        Call::answered(answer(self.table().finish(window, expected, now)))
     }
 
-    fn tail(&self, id: StreamId) -> Fut<'_, Result<Tail, Unreachable>> {
-        Box::pin(async move { Ok(self.table().tail(id)) })
+    fn tail(&self, id: StreamId) -> Call<'_, Result<Tail, Unreachable>> {
+        Call::answered(Ok(self.table().tail(id)))
     }
 
-    fn find(&self, id: StreamId, now: SystemTime) -> Fut<'_, Result<Found, Unreachable>> {
-        Box::pin(async move { Ok(self.table().find(id, now)) })
+    fn find(&self, id: StreamId, now: SystemTime) -> Call<'_, Result<Found, Unreachable>> {
+        Call::answered(Ok(self.table().find(id, now)))
     }
 
-    fn finished(&self, now: SystemTime) -> Fut<'_, Result<Vec<Arc<Window>>, Unreachable>> {
-        Box::pin(async move { Ok(self.table().finished(now)) })
+    fn finished(&self, now: SystemTime) -> Call<'_, Result<Vec<Arc<Window>>, Unreachable>> {
+        Call::answered(Ok(self.table().finished(now)))
     }
 
     fn adopt(
@@ -134,8 +133,8 @@ impl Journal for Memory {
         expected_last: Seq,
         epoch: Epoch,
         _now: SystemTime,
-    ) -> Fut<'_, Outcome<Refusal>> {
-        Box::pin(async move { answer(self.table().adopt(id, expected_last, epoch)) })
+    ) -> Call<'_, Outcome<Refusal>> {
+        Call::answered(answer(self.table().adopt(id, expected_last, epoch)))
     }
 
     fn claim(
@@ -143,8 +142,8 @@ impl Journal for Memory {
         key: Key,
         id: StreamId,
         now: SystemTime,
-    ) -> Fut<'_, Result<Claim, Unreachable>> {
-        Box::pin(async move { Ok(self.table().claim(key, id, now)) })
+    ) -> Call<'_, Result<Claim, Unreachable>> {
+        Call::answered(Ok(self.table().claim(key, id, now)))
     }
 
     fn claim_body(
@@ -153,19 +152,18 @@ impl Journal for Memory {
         id: StreamId,
         body: BodyDigest,
         _now: SystemTime,
-    ) -> Fut<'_, Result<bool, Unreachable>> {
-        Box::pin(async move { Ok(self.table().claim_body(key, id, body)) })
+    ) -> Call<'_, Result<bool, Unreachable>> {
+        Call::answered(Ok(self.table().claim_body(key, id, body)))
     }
 
-    fn release(&self, key: Key, id: StreamId) -> Fut<'_, Result<(), Unreachable>> {
-        Box::pin(async move {
-            self.table().release(key, id);
-            Ok(())
-        })
+    fn release(&self, key: Key, id: StreamId) -> Call<'_, Result<(), Unreachable>> {
+        self.table().release(key, id);
+        Call::answered(Ok(()))
     }
 
-    fn remove(&self, id: StreamId) -> Fut<'_, ()> {
-        Box::pin(async move { self.table().remove(id) })
+    fn remove(&self, id: StreamId) -> Call<'_, ()> {
+        self.table().remove(id);
+        Call::answered(())
     }
 
     fn sweep(&self, now: SystemTime) {

@@ -241,6 +241,11 @@ impl Window {
         self.lock().held()
     }
 
+    /// Bytes of the entries that are received and not committed.
+    pub fn uncommitted(&self) -> usize {
+        self.lock().uncommitted()
+    }
+
     /// From here on `meter` follows what this window holds; with `None`, nothing does. What was counted
     /// on an earlier meter is taken back.
     pub fn charge_to(&self, meter: Option<Arc<Meter>>) {

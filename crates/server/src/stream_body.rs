@@ -16,10 +16,10 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body::Frame;
 use streamweld_dialect::{Dialect, error_ending};
-use streamweld_generation::Attached;
+use streamweld_generation::{Alarm, Attached};
 use streamweld_journal::{Closed, Cursor, Kind, Step, Terminal};
 use streamweld_sse::HEARTBEAT;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use crate::body::{Abort, Chunk, Outstanding};
 use crate::io::Breaker;
@@ -50,7 +50,7 @@ pub(crate) struct StreamBody {
     manner: Manner,
     phase: Phase,
     written: Instant,
-    beat: Pin<Box<Sleep>>,
+    beat: Alarm,
     outstanding: Outstanding,
     /// Something was handed over, or is about to be: when that has left, the head has.
     begun: bool,
@@ -74,7 +74,7 @@ impl StreamBody {
             manner,
             phase: Phase::Live,
             written: now,
-            beat: Box::pin(sleep_until(now + manner.heartbeat)),
+            beat: Alarm::new(now + manner.heartbeat),
             outstanding: Outstanding::default(),
             begun: false,
             breaker,
@@ -94,7 +94,7 @@ impl StreamBody {
                     // HTTP/1 flushes when there is nothing more to write for now, so there has to be such a moment,
                     // however late this is polled. HTTP/2 has a task of its own for that.
                     this.phase = Phase::Leaving(why);
-                    if this.beat.as_mut().poll(cx).is_ready() {
+                    if this.beat.poll(cx).is_ready() {
                         cx.waker().wake_by_ref();
                     }
                     return Poll::Pending;
@@ -104,7 +104,7 @@ impl StreamBody {
                     if this.begun {
                         ready!(this.outstanding.poll_none(cx));
                     } else {
-                        ready!(this.beat.as_mut().poll(cx));
+                        ready!(this.beat.poll(cx));
                     }
                     this.phase = Phase::Abort(why);
                     continue;
@@ -139,15 +139,15 @@ impl StreamBody {
                     }
                 }
                 Poll::Pending => {
-                    ready!(this.beat.as_mut().poll(cx));
+                    ready!(this.beat.poll(cx));
                     let due = this.written + this.manner.heartbeat;
                     let now = Instant::now();
                     if now >= due {
                         this.written = now;
-                        this.beat.as_mut().reset(now + this.manner.heartbeat);
+                        this.beat.reset(now + this.manner.heartbeat);
                         return this.hand_over(Bytes::from_static(HEARTBEAT));
                     }
-                    this.beat.as_mut().reset(due);
+                    this.beat.reset(due);
                 }
             }
         }
@@ -164,7 +164,7 @@ impl StreamBody {
             self.phase = Phase::Leaving(why);
         } else {
             self.phase = Phase::Head(why);
-            self.beat.as_mut().reset(Instant::now() + HEAD_LEAVES);
+            self.beat.reset(Instant::now() + HEAD_LEAVES);
         }
     }
 

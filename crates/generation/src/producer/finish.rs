@@ -72,7 +72,7 @@ impl Producer {
         let window = handle.window();
         let left = async {
             while handle.readers() > 0 && !handle.shutdown_asked() {
-                handle.changed().await;
+                handle.changed().heard().await;
             }
         };
         // A reader that has taken nothing for this long will not.

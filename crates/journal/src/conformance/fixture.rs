@@ -106,7 +106,7 @@ impl<'a> Writer<'a> {
 
     pub(super) async fn append(&self, expected: u64, through: u64) -> Outcome<Refusal> {
         self.journal
-            .append(&self.window, Seq::new(expected), Seq::new(through), now())
+            .append(&self.window, Seq::new(expected), Seq::new(through))
             .await
     }
 

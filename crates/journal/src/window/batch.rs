@@ -126,6 +126,14 @@ impl State {
         entries
     }
 
+    pub(super) fn uncommitted(&self) -> usize {
+        let mut bytes = 0;
+        self.pieces(self.committed(), self.received(), |part, _, from, to| {
+            bytes += part.run(from, to).len();
+        });
+        bytes
+    }
+
     /// Walks over the entries after `after` through `through`, block by block.
     fn pieces(
         &self,

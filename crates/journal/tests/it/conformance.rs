@@ -2,7 +2,7 @@
 
 use streamweld_journal::conformance::{self, Case};
 use streamweld_journal::faulty::Faulty;
-use streamweld_journal::{Memory, for_each_case};
+use streamweld_journal::{Call, Memory, for_each_case};
 
 use crate::story::block_on;
 
@@ -11,7 +11,7 @@ macro_rules! memory {
         $(
             #[test]
             fn $case() {
-                let case: Case = |journal| Box::pin(conformance::$case(journal));
+                let case: Case = |journal| Call::under_way(conformance::$case(journal));
                 block_on(case(&Memory::default()));
             }
         )*

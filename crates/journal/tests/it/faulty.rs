@@ -30,7 +30,7 @@ fn opened() -> (Faulty<Memory>, Story) {
 }
 
 fn append(journal: &Faulty<Memory>, story: &Story) -> Outcome<Refusal> {
-    block_on(journal.append(&story.window, Seq::FIRST, Seq::new(3), at(0)))
+    block_on(journal.append(&story.window, Seq::FIRST, Seq::new(3)))
 }
 
 /// What stands behind the faults.
@@ -86,7 +86,7 @@ fn a_held_call_goes_on_with_the_next_fault() {
     let faults = journal.faults();
     let held = faults.hold(Op::Append);
     faults.script(Op::Append, [Fault::UnknownApplied]);
-    let mut call = pin!(journal.append(&story.window, Seq::FIRST, Seq::new(3), at(0)));
+    let mut call = pin!(journal.append(&story.window, Seq::FIRST, Seq::new(3)));
     let cx = &mut Context::from_waker(Waker::noop());
     assert!(call.as_mut().poll(cx).is_pending());
     block_on(held.reached());

@@ -52,7 +52,7 @@ fn append(journal: &Memory, story: &Story, bytes: usize) -> Outcome<Refusal> {
     let expected = story.window.committed();
     story.events(&[&"x".repeat(bytes)]);
     let through = story.window.received();
-    let outcome = block_on(journal.append(&story.window, expected, through, at(0)));
+    let outcome = block_on(journal.append(&story.window, expected, through));
     if outcome == Outcome::Yes {
         story.window.commit(through);
     }
@@ -268,7 +268,7 @@ fn live_generations_are_never_evicted() {
     finish(&journal, &one, 0);
     let (expected, through) = (Seq::FIRST, Seq::new(2));
     assert_eq!(
-        block_on(journal.append(&two.window, expected, through, at(0))),
+        block_on(journal.append(&two.window, expected, through)),
         Outcome::Yes
     );
     assert_eq!(find(&journal, one.window.id(), 0), "expired");
