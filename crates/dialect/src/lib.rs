@@ -7,7 +7,7 @@
 //! | | [`OpenAiChat`] | [`OpenAiCompletions`] | [`AnthropicMessages`] | [`Generic`] |
 //! |---|---|---|---|---|
 //! | recognised by `POST` and a path ending in | `/chat/completions` | `/completions` | `/messages` | anything else |
-//! | an answer is whole when | every started choice has a success reason | the same | a success `stop_reason`, every block closed | upstream ended cleanly |
+//! | an answer is whole when | every started choice has a success reason, and, unless the sentinel came, as many were started as were asked for | the same | a success `stop_reason`, every block closed | upstream ended cleanly |
 //! | success reasons | `stop`, `length`, `tool_calls`, `content_filter`, `function_call`; of engines `repetition`, `stop_sequence`, `eos_token` | the same | `end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `pause_turn`, `refusal`, `model_context_window_exceeded` | none |
 //! | any other reason | failed, `aborted`, the reason as its code | the same | the same | none |
 //! | sentinel, committed only when it ends a success | `[DONE]` | `[DONE]` | `message_stop` | none |
@@ -42,8 +42,8 @@
 //!
 //! # Limits
 //!
-//! - How many choices were asked for is not known here. An answer of which only one of two choices
-//!   ever began is judged by the one that did.
+//! - How many choices were asked for has to be told ([`Judge::expect`]). Before that, and at the
+//!   sentinel, an answer is judged by the choices that began.
 //! - The byte tests of the hot path know the member names as they are always written. A name
 //!   written with escapes (`"\u0065rror"`) is seen only in an event that is parsed for another
 //!   reason; an unseen finish reason ends in a failure, never in a false success.

@@ -1,10 +1,11 @@
 //! The judge: reads each complete event as it is committed and says what it means for the end.
 //!
 //! It promises that an answer is `done` only by its dialect's own success reason for everything
-//! that was started. It is on the hot path: an ordinary event costs a few byte searches over its
-//! data and no allocation; JSON is parsed only for an event that could matter.
+//! that was started, and, unless the sentinel came, for as much as was asked for. It is on the hot
+//! path: an ordinary event costs a few byte searches over its data and no allocation; JSON is parsed
+//! only for an event that could matter.
 //!
-//! It holds no time (the caller starts the grace when [`Judge::is_settled`] turns true) and no
+//! It holds no time (the caller keeps the grace while [`Judge::is_settled`] holds) and no
 //! text (see [`Transcript`](crate::Transcript)).
 
 use streamweld_sse::Event;
@@ -77,6 +78,17 @@ impl Judge {
         }
     }
 
+    /// Tells how many choices were asked for (see
+    /// [`RequestShape::choices`](crate::RequestShape::choices)). Until it is told, one. It may be
+    /// told at any time before the end, and may unsettle; a verdict stands. The Anthropic and the
+    /// generic dialect have no choices and take no notice.
+    pub fn expect(&mut self, choices: usize) {
+        match &mut self.reading {
+            Reading::OpenAi(known) => known.expect(choices),
+            Reading::Anthropic(_) | Reading::Generic => {}
+        }
+    }
+
     /// Reads the next complete event.
     pub fn event(&mut self, event: &Event<'_>) -> Mark {
         if self.verdict.is_some() {
@@ -91,8 +103,11 @@ impl Judge {
         mark
     }
 
-    /// Whether everything started has its success reason: from here on the end of the body, in
-    /// whatever way, is `done`, and only an error in the stream is not. A verdict does not unsettle.
+    /// Whether everything started has its success reason, and as much was started as was asked for.
+    /// While this holds the end of the body, in whatever way, is `done`, and only an error in the
+    /// stream is not. An event that starts something more unsettles; a verdict does not.
+    ///
+    /// The sentinel may end a success without it: it says itself that no more choices will come.
     pub fn is_settled(&self) -> bool {
         match &self.reading {
             Reading::OpenAi(choices) => choices.is_settled(),

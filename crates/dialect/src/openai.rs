@@ -44,10 +44,23 @@ pub(crate) struct Choices {
     /// Choice 0 has been seen, so an ordinary chunk, which can tell of no other, changes nothing.
     first_started: bool,
     recurring: Recurring,
+    /// How many were asked for, as far as is known.
+    asked: usize,
 }
 
 impl Choices {
+    pub(crate) fn expect(&mut self, choices: usize) {
+        self.asked = choices;
+    }
+
+    /// Everything that was started has its reason, and nothing that was asked for is missing.
     pub(crate) fn is_settled(&self) -> bool {
+        self.is_finished() && self.reasons.len() >= self.asked
+    }
+
+    /// Everything that was started has its reason. With the sentinel that is enough: some engines
+    /// ignore how many were asked for.
+    fn is_finished(&self) -> bool {
         self.open == 0 && !self.reasons.is_empty()
     }
 
@@ -112,7 +125,7 @@ fn is_ordinary(recurring: &mut Recurring, data: &[u8]) -> bool {
 }
 
 fn sentinel(choices: &Choices, data: &str) -> Mark {
-    if choices.is_settled() {
+    if choices.is_finished() {
         return Mark::End(Done {
             end: End::Sentinel,
             reasons: choices.reasons(),

@@ -1,4 +1,5 @@
-//! What a request asks for, read while its body streams by: is it to be streamed, and which model.
+//! What a request asks for, read while its body streams by: is it to be streamed, which model, and
+//! how many choices.
 //!
 //! A scanner over the top level of one JSON object. It keeps no body, only one short name or string
 //! at a time, so its memory is bounded whatever comes, and the bytes may be split anywhere. On valid
@@ -9,6 +10,8 @@
 use memchr::memchr2;
 use serde::de::IgnoredAny;
 
+use crate::{Dialect, mark::MAX_PARTS};
+
 /// What was found at the top level of a request's body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestShape {
@@ -17,11 +20,30 @@ pub struct RequestShape {
     /// The `model`, if it is a string of at most [`RequestShape::MODEL_LIMIT`] bytes. A longer one
     /// is not cut: part of a name is another name.
     pub model: Option<String>,
+    /// `n`, if it is a whole number from 1 to [`RequestShape::CHOICES_LIMIT`].
+    pub n: Option<u32>,
+    /// How many prompts `prompt` holds, if it is an array of any. One with a number in it is the
+    /// tokens of one prompt; in any other each string, array and object is a prompt.
+    pub prompts: Option<u32>,
 }
 
 impl RequestShape {
     /// The longest model name that is read, in bytes.
     pub const MODEL_LIMIT: usize = 256;
+
+    /// The largest `n` that is believed: an answer of more is never taken for whole anyway, so an
+    /// engine that was asked for more can only be one that gives fewer.
+    pub const CHOICES_LIMIT: usize = MAX_PARTS;
+
+    /// How many choices were asked for. Where the request says nothing that can be read, one.
+    pub fn choices(&self, dialect: Dialect) -> usize {
+        let prompts = match dialect {
+            Dialect::OpenAiChat => 1,
+            Dialect::OpenAiCompletions => self.prompts.unwrap_or(1),
+            Dialect::AnthropicMessages | Dialect::Generic => return 1,
+        };
+        self.n.unwrap_or(1).saturating_mul(prompts) as usize
+    }
 }
 
 /// The scanner, between two pieces of a body.
@@ -32,6 +54,8 @@ pub struct RequestScan {
     member: Member,
     /// The string or literal being read, as written, without its quotes.
     raw: Vec<u8>,
+    /// What was seen of the array of prompts that is being read.
+    batch: Option<Batch>,
     shape: RequestShape,
 }
 
@@ -72,7 +96,35 @@ enum Text {
 enum Member {
     Stream,
     Model,
+    N,
+    Prompt,
     Other,
+}
+
+/// The elements of an array of prompts.
+#[derive(Debug, Clone, Copy, Default)]
+struct Batch {
+    /// Texts, arrays and objects.
+    prompts: u32,
+    /// One element at least is a number.
+    has_tokens: bool,
+}
+
+impl Batch {
+    /// Sees a byte between the brackets of the array that is in nothing nested deeper: the first of
+    /// an element, or one of a literal.
+    fn see(&mut self, byte: u8) {
+        match byte {
+            b'"' | b'[' | b'{' => self.prompts = self.prompts.saturating_add(1),
+            b'0'..=b'9' => self.has_tokens = true,
+            _ => {}
+        }
+    }
+
+    fn count(self) -> Option<u32> {
+        let count = if self.has_tokens { 1 } else { self.prompts };
+        (count > 0).then_some(count)
+    }
 }
 
 impl RequestScan {
@@ -82,6 +134,7 @@ impl RequestScan {
             state: State::Start,
             member: Member::Other,
             raw: Vec::new(),
+            batch: None,
             shape: RequestShape::default(),
         }
     }
@@ -118,6 +171,9 @@ impl RequestScan {
         if is_space(byte) && self.between_tokens() {
             return;
         }
+        if let (State::Nested { depth: 1 }, Some(batch)) = (self.state, &mut self.batch) {
+            batch.see(byte);
+        }
         self.state = match (self.state, byte) {
             (State::Start, b'{') => State::Name { first: true },
             (State::Name { .. }, b'"') => self.begin_text(Text::Name),
@@ -130,6 +186,8 @@ impl RequestScan {
             (State::Value, b'"') => self.begin_text(Text::Value),
             (State::Value, b'{' | b'[') => {
                 self.set_value(None);
+                let is_batch = self.member == Member::Prompt && byte == b'[';
+                self.batch = is_batch.then(Batch::default);
                 State::Nested { depth: 1 }
             }
             (State::Value, b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
@@ -148,7 +206,12 @@ impl RequestScan {
                 escaped: false,
             },
             (State::Nested { depth }, b'{' | b'[') => State::Nested { depth: depth + 1 },
-            (State::Nested { depth: 1 }, b'}' | b']') => State::Comma,
+            (State::Nested { depth: 1 }, b'}' | b']') => {
+                if let Some(batch) = self.batch.take() {
+                    self.shape.prompts = batch.count();
+                }
+                State::Comma
+            }
             (State::Nested { depth }, b'}' | b']') => State::Nested { depth: depth - 1 },
             (State::Nested { depth }, _) => State::Nested { depth },
             (State::NestedText { depth, .. }, _) => State::NestedText {
@@ -213,7 +276,7 @@ impl RequestScan {
     fn keep_text(&mut self, of: Text, bytes: &[u8]) {
         match (of, self.member) {
             (Text::Name, _) | (Text::Value, Member::Model) => self.keep(bytes),
-            (Text::Value, Member::Stream | Member::Other) => {}
+            (Text::Value, Member::Stream | Member::N | Member::Prompt | Member::Other) => {}
         }
     }
 
@@ -229,6 +292,8 @@ impl RequestScan {
                 self.member = match self.decoded().as_deref() {
                     Some("stream") => Member::Stream,
                     Some("model") => Member::Model,
+                    Some("n") => Member::N,
+                    Some("prompt") => Member::Prompt,
                     _ => Member::Other,
                 };
                 State::Colon
@@ -236,7 +301,7 @@ impl RequestScan {
             Text::Value => {
                 let value = match self.member {
                     Member::Model => self.decoded(),
-                    Member::Stream | Member::Other => None,
+                    Member::Stream | Member::N | Member::Prompt | Member::Other => None,
                 };
                 self.set_value(value);
                 State::Comma
@@ -249,8 +314,10 @@ impl RequestScan {
             return State::Failed;
         }
         self.set_value(None);
-        if self.member == Member::Stream {
-            self.shape.stream = self.raw == b"true";
+        match self.member {
+            Member::Stream => self.shape.stream = self.raw == b"true",
+            Member::N => self.shape.n = self.count(),
+            Member::Model | Member::Prompt | Member::Other => {}
         }
         next
     }
@@ -262,8 +329,20 @@ impl RequestScan {
             Member::Model => {
                 self.shape.model = text.filter(|text| text.len() <= RequestShape::MODEL_LIMIT);
             }
+            Member::N => self.shape.n = None,
+            Member::Prompt => self.shape.prompts = None,
             Member::Other => {}
         }
+    }
+
+    /// The kept literal as a count. Some engines take `2.0` for 2, so it is one here.
+    fn count(&self) -> Option<u32> {
+        if self.raw.len() > RAW_LIMIT {
+            return None;
+        }
+        let number: f64 = serde_json::from_slice(&self.raw).ok()?;
+        let most = RequestShape::CHOICES_LIMIT as f64;
+        (number.fract() == 0.0 && (1.0..=most).contains(&number)).then_some(number as u32)
     }
 
     /// The kept string with its escapes undone; `None` if it is too long or no valid string.

@@ -151,6 +151,12 @@ impl Handle {
             .and_then(|request| request.shape.model.as_deref())
     }
 
+    /// How many choices the request asks for, once it has been seen whole.
+    pub(crate) fn choices(&self) -> Option<usize> {
+        let request = self.request.get()?;
+        Some(request.shape.choices(self.spec.dialect))
+    }
+
     /// The digest of the request's body, once it has been seen whole.
     #[must_use]
     pub fn body_digest(&self) -> Option<[u8; 32]> {

@@ -59,6 +59,8 @@ pub enum Signal {
     Readers(usize),
     /// The whole request has been seen, and it asks for a stream.
     KnownToStream,
+    /// The whole request has been seen, and it asks for this many choices.
+    Choices(usize),
     /// The backend's head is here and begins an event stream. A generation that is not durable has no id,
     /// so nobody can come back to it.
     Head {
@@ -138,7 +140,7 @@ enum State {
     /// The backend's event stream runs.
     Streaming {
         durable: bool,
-        /// When the last event came, once the dialect's success reasons are complete.
+        /// When the last event came, while the judge calls the answer settled.
         settled: Option<Instant>,
     },
     Ended,
@@ -174,6 +176,13 @@ impl Lifecycle {
                 };
             }
             (Signal::KnownToStream, State::Dispatching { known }) => *known = true,
+            (Signal::Choices(choices), state) => {
+                self.judge.expect(choices);
+                // A backend may answer before it has the whole request.
+                if let State::Streaming { settled, .. } = state {
+                    *settled = settled.filter(|_| self.judge.is_settled());
+                }
+            }
             (Signal::Head { durable }, State::Dispatching { .. }) => {
                 self.state = State::Streaming {
                     durable,
@@ -200,9 +209,8 @@ impl Lifecycle {
         };
         match self.judge.event(event) {
             Mark::Event => {
-                if self.judge.is_settled() {
-                    *settled = Some(now);
-                }
+                // Unsettled again where another choice or block begins: that one may take its time.
+                *settled = self.judge.is_settled().then_some(now);
                 OnEvent::Stage
             }
             Mark::Skip => OnEvent::Skip,

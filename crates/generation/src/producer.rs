@@ -366,6 +366,7 @@ impl Producer {
             self.handle
                 .is_known_to_stream()
                 .then_some(Signal::KnownToStream),
+            self.handle.choices().map(Signal::Choices),
             Some(Signal::Readers(self.handle.readers())),
         ];
         asked

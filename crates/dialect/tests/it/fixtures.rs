@@ -24,6 +24,8 @@ struct Expectation {
     about: String,
     /// How the body ends.
     end: End,
+    /// How many choices were asked for, where that is told.
+    asked: Option<usize>,
     /// The verdict; of a failure only the members that are given.
     verdict: Value,
     settled: bool,
@@ -100,8 +102,8 @@ proptest! {
             rest = &rest[size..];
         }
         prop_assert_eq!(
-            read(dialect, &reads, expected.end),
-            read(dialect, &[&body], expected.end)
+            read(dialect, &reads, &expected),
+            read(dialect, &[&body], &expected)
         );
     }
 }
@@ -111,9 +113,9 @@ fn check(dialect: Dialect, path: &Path) {
     let (body, expected) = load(path);
     let name = format!("{} ({})", path.display(), expected.about);
 
-    let whole = read(dialect, &[&body], expected.end);
+    let whole = read(dialect, &[&body], &expected);
     let bytewise: Vec<&[u8]> = body.chunks(1).collect();
-    assert_eq!(whole, read(dialect, &bytewise, expected.end), "{name}");
+    assert_eq!(whole, read(dialect, &bytewise, &expected), "{name}");
 
     let verdict = serde_json::to_value(&whole.verdict).unwrap();
     assert!(
@@ -134,9 +136,12 @@ fn check(dialect: Dialect, path: &Path) {
 }
 
 /// Reads a body as a producer does: judge each event, commit, stop at a verdict.
-fn read(dialect: Dialect, reads: &[&[u8]], end: End) -> Outcome {
+fn read(dialect: Dialect, reads: &[&[u8]], expected: &Expectation) -> Outcome {
     let mut decoder = Decoder::new(Limits::default());
     let mut judge = Judge::new(dialect);
+    if let Some(asked) = expected.asked {
+        judge.expect(asked);
+    }
     let mut transcript = Transcript::new(dialect);
     let mut committed = Vec::new();
     let mut salvaged = None;
@@ -169,7 +174,7 @@ fn read(dialect: Dialect, reads: &[&[u8]], end: End) -> Outcome {
             committed.push(String::from_utf8(lines).unwrap());
         }
     }
-    let how = match end {
+    let how = match expected.end {
         End::Clean => BodyEnd::Clean,
         End::Cut => BodyEnd::Cut,
         End::Silence => BodyEnd::Silence,

@@ -19,12 +19,13 @@ enum Meaning {
 #[derive(Default)]
 struct SlowJudge {
     reasons: BTreeMap<u64, Option<String>>,
+    asked: usize,
 }
 
 impl SlowJudge {
     fn event(&mut self, data: &str) -> Meaning {
         if data == "[DONE]" {
-            return if self.is_settled() {
+            return if self.is_finished() {
                 Meaning::Done
             } else {
                 Meaning::Failed(FailureClass::Truncated)
@@ -57,6 +58,10 @@ impl SlowJudge {
     }
 
     fn is_settled(&self) -> bool {
+        self.is_finished() && self.reasons.len() >= self.asked
+    }
+
+    fn is_finished(&self) -> bool {
         !self.reasons.is_empty() && self.reasons.values().all(Option::is_some)
     }
 }
@@ -65,10 +70,16 @@ proptest! {
     #[test]
     fn the_fast_judge_means_what_the_slow_one_means(
         events in prop::collection::vec(event(), 0..12),
+        asked in prop_oneof![Just(1_usize), 1_usize..4, Just(usize::MAX)],
+        told in 0_usize..12,
     ) {
         let mut slow = SlowJudge::default();
         let mut fast = Judge::new(Dialect::OpenAiChat);
-        for data in &events {
+        for (at, data) in events.iter().enumerate() {
+            if at == told {
+                slow.asked = asked;
+                fast.expect(asked);
+            }
             let meaning = match fast_event(&mut fast, data) {
                 Mark::Event => Meaning::Event,
                 Mark::Skip => panic!("no event here is empty"),

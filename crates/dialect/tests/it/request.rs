@@ -2,17 +2,44 @@
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
-use streamweld_dialect::{RequestScan, RequestShape};
+use streamweld_dialect::{Dialect, RequestScan, RequestShape};
 
 #[track_caller]
 fn check(body: &str, stream: bool, model: Option<&str>) {
     let expected = RequestShape {
         stream,
         model: model.map(str::to_owned),
+        ..RequestShape::default()
     };
-    assert_eq!(scan(&[body.as_bytes()]), expected, "{body}");
+    check_shape(body, &expected);
+}
+
+#[track_caller]
+fn check_shape(body: &str, expected: &RequestShape) {
+    assert_eq!(&scan(&[body.as_bytes()]), expected, "{body}");
     let bytewise: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
-    assert_eq!(scan(&bytewise), expected, "bytewise: {body}");
+    assert_eq!(&scan(&bytewise), expected, "bytewise: {body}");
+}
+
+#[track_caller]
+fn check_n(value: &str, n: Option<u32>) {
+    let expected = RequestShape {
+        n,
+        ..RequestShape::default()
+    };
+    check_shape(&format!("{{\"n\":{value}}}"), &expected);
+    check_shape(&format!("{{\"n\":7, \"n\" : {value} }}"), &expected);
+}
+
+#[track_caller]
+fn check_prompts(value: &str, prompts: Option<u32>) {
+    let expected = RequestShape {
+        prompts,
+        ..RequestShape::default()
+    };
+    check_shape(&format!("{{\"prompt\":{value}}}"), &expected);
+    let twice = format!("{{\"prompt\":[\"a\",\"b\"], \"prompt\" : {value} }}");
+    check_shape(&twice, &expected);
 }
 
 fn scan(pieces: &[&[u8]]) -> RequestShape {
@@ -99,6 +126,87 @@ fn a_long_model_is_no_model() {
 }
 
 #[test]
+fn n_is_a_whole_number_that_an_engine_could_serve() {
+    check_n("1", Some(1));
+    check_n("2", Some(2));
+    check_n("2.0", Some(2));
+    check_n("2e0", Some(2));
+    check_n("16384", Some(16384));
+    for nothing in [
+        "null",
+        "true",
+        "\"2\"",
+        "\"\"",
+        "[2]",
+        "{\"n\":2}",
+        "0",
+        "-0",
+        "-1",
+        "1.5",
+        "16385",
+        "1e9",
+        "1e300",
+        "1000000000",
+        "4294967297",
+        "18446744073709551617",
+    ] {
+        check_n(nothing, None);
+    }
+    // A number that is cut off for its length must not be taken for another one.
+    check_n(&format!("1.{}", "0".repeat(5000)), None);
+    check_n(&format!("1{}", "0".repeat(5000)), None);
+    check_shape(r#"{"N":2,"m":{"n":3}}"#, &RequestShape::default());
+}
+
+#[test]
+fn prompts_are_counted() {
+    check_prompts(r#"["a"]"#, Some(1));
+    check_prompts(r#"["a","b"]"#, Some(2));
+    check_prompts(r#" [ "a" , "[\"],[" , "\\" ] "#, Some(3));
+    check_prompts("[1,2,3]", Some(1));
+    check_prompts("[[1,2],[3]]", Some(2));
+    check_prompts(r#"["a",[1,2],{"b":["c",1],"d":{}}]"#, Some(3));
+    // Text and tokens of one prompt, as llama.cpp takes them.
+    check_prompts(r#"[1,"a",2]"#, Some(1));
+    check_prompts(r#"["a",1]"#, Some(1));
+    for nothing in [
+        "\"a\"",
+        "null",
+        "7",
+        "{\"a\":[1,\"b\"],\"c\":\"d\"}",
+        "[]",
+        "[null]",
+    ] {
+        check_prompts(nothing, None);
+    }
+    check_shape(
+        r#"{"prompts":["a","b"],"x":{"prompt":["a","b"]}}"#,
+        &RequestShape::default(),
+    );
+}
+
+#[test]
+fn choices_are_n_for_each_prompt_where_there_are_prompts() {
+    let shape = |n, prompts| RequestShape {
+        n,
+        prompts,
+        ..RequestShape::default()
+    };
+    for (shape, chat, completions) in [
+        (shape(None, None), 1, 1),
+        (shape(Some(2), None), 2, 2),
+        (shape(None, Some(3)), 1, 3),
+        (shape(Some(2), Some(3)), 2, 6),
+        (shape(Some(2), Some(u32::MAX)), 2, u32::MAX as usize),
+    ] {
+        assert_eq!(shape.choices(Dialect::OpenAiChat), chat);
+        assert_eq!(shape.choices(Dialect::OpenAiCompletions), completions);
+        assert_eq!(shape.choices(Dialect::AnthropicMessages), 1);
+        assert_eq!(shape.choices(Dialect::Generic), 1);
+    }
+}
+
+#[test]
 fn what_is_no_whole_object_is_the_default() {
     for body in [
         "",
@@ -134,6 +242,8 @@ proptest! {
         let expected = RequestShape {
             stream: parsed.get("stream") == Some(&Value::Bool(true)),
             model: parsed.get("model").and_then(Value::as_str).map(str::to_owned),
+            n: parsed.get("n").and_then(count),
+            prompts: parsed.get("prompt").and_then(prompts),
         };
         prop_assert_eq!(scan(&split(body.as_bytes(), &cuts)), expected);
     }
@@ -141,6 +251,23 @@ proptest! {
     #[test]
     fn garbage_is_read_alike_at_any_split(body in garbage(), cuts in cuts()) {
         prop_assert_eq!(scan(&split(&body, &cuts)), scan(&[&body]));
+    }
+}
+
+fn count(n: &Value) -> Option<u32> {
+    let n = n.as_f64()?;
+    (1..=16384).find(|whole| f64::from(*whole) == n)
+}
+
+fn prompts(prompt: &Value) -> Option<u32> {
+    let elements = prompt.as_array()?;
+    if elements.iter().any(Value::is_number) {
+        return Some(1);
+    }
+    let literals = |element: &&Value| !matches!(element, Value::Null | Value::Bool(_));
+    match elements.iter().filter(literals).count() {
+        0 => None,
+        some => u32::try_from(some).ok(),
     }
 }
 
@@ -164,13 +291,20 @@ fn body() -> impl Strategy<Value = String> {
     let name = prop_oneof![
         3 => Just("\"stream\"".to_owned()),
         3 => Just("\"model\"".to_owned()),
+        3 => Just("\"n\"".to_owned()),
+        3 => Just("\"prompt\"".to_owned()),
         1 => Just(r#""\u0073tream""#.to_owned()),
+        1 => Just(r#""\u006e""#.to_owned()),
         1 => Just(r#""mod\u0065l""#.to_owned()),
         4 => any::<String>().prop_map(|name| Value::from(name).to_string()),
     ];
     let value = prop_oneof![
         2 => Just(Value::Bool(true)),
         2 => json(),
+        1 => (0_i32..20_000).prop_map(Value::from),
+        1 => (0_i32..4).prop_map(|n| Value::from(f64::from(n))),
+        2 => prop::collection::vec(json(), 0..5).prop_map(Value::from),
+        1 => prop::collection::vec("\\PC{0,6}", 0..5).prop_map(Value::from),
     ];
     let space = || prop::sample::select(vec!["", " ", "\n\t", " \r "]);
     let member = (space(), name, space(), space(), value, space())
@@ -205,6 +339,7 @@ fn garbage() -> impl Strategy<Value = Vec<u8>> {
     let token = prop_oneof![
         8 => prop::sample::select(vec![
             "{", "}", "[", "]", ",", ":", "\"", "\\", "\"stream\"", "true", "\"model\"", "\"m\"", " ", "-1e5",
+            "\"n\"", "2", "\"prompt\"",
         ])
         .prop_map(|token| token.as_bytes().to_vec()),
         1 => prop::collection::vec(any::<u8>(), 0..4),

@@ -51,6 +51,8 @@ impl Life {
 
 const TEXT: &str = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}"#;
 const FINISH: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+const SECOND: &str = r#"{"choices":[{"index":1,"delta":{"content":"b"},"finish_reason":null}]}"#;
+const SECOND_FINISH: &str = r#"{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}"#;
 
 fn done(end: &Option<End>) -> DoneBy {
     match end {
@@ -144,6 +146,46 @@ fn an_answer_that_is_not_settled_is_never_ended_by_silence() {
     let mut life = Life::streaming(OrphanPolicy::Continue);
     life.event(1, TEXT);
     assert_eq!(life.on(1000, Signal::Tick), None);
+}
+
+#[test]
+fn another_choice_that_begins_ends_the_wait_and_may_take_its_time() {
+    let mut life = Life::streaming(OrphanPolicy::Continue);
+    life.event(1, FINISH);
+    assert_eq!(life.deadline(), Some(6));
+    life.event(2, SECOND);
+    assert_eq!(life.deadline(), Some(3600));
+    assert_eq!(life.on(1000, Signal::Tick), None);
+    life.event(1001, SECOND_FINISH);
+    assert_eq!(done(&life.on(1006, Signal::Tick)), DoneBy::Silence);
+}
+
+#[test]
+fn a_choice_that_was_asked_for_and_never_began_is_waited_for() {
+    let mut life = Life::new(OrphanPolicy::Continue);
+    life.on(0, Signal::Choices(2));
+    life.on(0, Signal::Head { durable: true });
+    life.event(1, FINISH);
+    assert_eq!(life.on(1000, Signal::Tick), None);
+    match life.life.body_ended(BodyEnd::Clean, None) {
+        Some(End::Failed(failure)) => assert_eq!(failure.class, FailureClass::Truncated),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_request_seen_late_unsettles_what_was_settled_without_it() {
+    let mut life = Life::streaming(OrphanPolicy::Continue);
+    life.event(1, FINISH);
+    // At the very moment when the wait would be over.
+    assert_eq!(life.on(6, Signal::Choices(2)), None);
+    assert_eq!(life.deadline(), Some(3600));
+    life.event(7, SECOND_FINISH);
+    assert_eq!(life.deadline(), Some(12));
+    // It is told again with everything else that is looked at, and that changes nothing.
+    assert_eq!(life.on(8, Signal::Choices(2)), None);
+    assert_eq!(life.deadline(), Some(12));
+    assert_eq!(done(&life.on(12, Signal::Tick)), DoneBy::Silence);
 }
 
 #[test]

@@ -122,7 +122,7 @@ impl Stage {
         if setup.known {
             let shape = RequestShape {
                 stream: true,
-                model: None,
+                ..RequestShape::default()
             };
             handle.request_seen(shape, [0; 32]);
         }
