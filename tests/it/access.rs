@@ -170,6 +170,11 @@ async fn without_a_credential_the_id_is_the_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_credential_that_the_maker_had_not_is_another() {
+    check(&[], &[&[("authorization", "Bearer a")], &[(EXTRA, "")]]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_field_that_is_not_configured_is_no_credential() {
     let harness = Harness::start(Script::tokens(2)).await;
     let response = harness.client.with(EXTRA, "a").chat().await;

@@ -282,6 +282,57 @@ async fn a_place_that_never_was_is_ahead_or_regressed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_later_epoch_is_regressed_however_far_ahead() {
+    let (harness, id) = ended().await;
+    for place in ["13~2", "18446744073709551615~2", "99~4294967295"] {
+        for answer in by_each_way(&harness.client, &id, &format!("{id}:{place}")).await {
+            let regressed = expected(409, "journal_regressed");
+            assert_eq!(answer.error_code().await, regressed, "{place}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wrong_case_is_named_on_both_paths() {
+    let (harness, id) = ended().await;
+    // An id whose letters are known: one with none has no case.
+    let cursor = format!("{}:1", UNKNOWN.to_uppercase());
+    for answer in by_each_way(&harness.client, &id, &cursor).await {
+        assert_eq!(answer.status, 400);
+        let error = answer.json().await["error"].take();
+        assert_eq!(error["code"], "invalid_cursor");
+        let message = error["message"].as_str().expect("text");
+        assert!(message.contains("lowercase"), "{message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_that_cannot_be_read_is_told_with_the_stream_of_the_path() {
+    let (harness, id) = ended().await;
+    let events = format!("/v1/streams/{id}/events");
+    let upper = format!("{}:1", UNKNOWN.to_uppercase());
+    let twice = harness.client.with("last-event-id", "1");
+    let mut answers = vec![twice.with("last-event-id", "2").get(&events).await];
+    for cursor in ["x", "01", &format!("{id}:"), &upper] {
+        answers.push(
+            harness
+                .client
+                .with("last-event-id", cursor)
+                .get(&events)
+                .await,
+        );
+        let query = format!("{events}?last_event_id={cursor}");
+        answers.push(harness.client.get(&query).await);
+    }
+    for answer in answers {
+        assert_eq!(answer.status, 400);
+        let error = answer.json().await["error"].take();
+        assert_eq!(error["code"], "invalid_cursor");
+        assert_eq!(error["stream_id"], id);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_place_ahead_of_a_running_generation_is_ahead() {
     let harness = Harness::start(Script::tokens(7).gate_after(4, "gate")).await;
     let mut first = harness.client.chat().await;

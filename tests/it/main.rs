@@ -4,6 +4,7 @@ mod abort;
 mod access;
 mod admin;
 mod clients;
+mod cross_origin;
 mod cursors;
 mod ends;
 mod fan_out;

@@ -42,7 +42,7 @@ pub use self::committer::HealBounds;
 pub use self::counters::Counters;
 pub use self::handle::{Durability, Handle, Head, Spec};
 pub use self::orphan::{OrphanPolicy, ParseOrphanPolicyError};
-pub use self::payload::{OpenPayload, TerminalPayload, UpstreamSaid, timestamp};
+pub use self::payload::{HeadFields, Label, OpenPayload, TerminalPayload, UpstreamSaid, timestamp};
 pub use self::producer::{Answer, Limits, Producer, Shared, Told};
 pub use self::reader::{Attached, Presence};
 pub use self::registry::Registry;

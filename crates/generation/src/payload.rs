@@ -31,6 +31,19 @@ pub struct OpenPayload {
     pub orphan_policy: String,
 }
 
+/// What is kept beside the log, for whoever finds it when its producer is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Label {
+    /// What its `open` entry says.
+    pub open: OpenPayload,
+    /// What the server wants of the backend's head for readers that attach. Never in an entry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub head: HeadFields,
+}
+
+/// Names and values of a head.
+pub type HeadFields = Vec<(String, String)>;
+
 /// The payload of a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalPayload {

@@ -32,7 +32,7 @@ use crate::handle::{Durability, Handle, Head};
 use crate::intake::Intake;
 use crate::lifecycle::{End, Lifecycle, Signal, Times};
 use crate::log::Log;
-use crate::payload::{OpenPayload, control_lines, timestamp};
+use crate::payload::{HeadFields, Label, OpenPayload, control_lines, timestamp};
 use crate::registry::Registry;
 use crate::retry::RetryWindow;
 use crate::source::{ByteSource, Read};
@@ -67,6 +67,8 @@ pub enum Answer<S, H, O> {
         source: S,
         /// Whatever the server wants to know of its head.
         head: H,
+        /// What of its head is kept with the generation. The caller bounds it.
+        keep: HeadFields,
     },
     /// Anything else: the candidate is dropped.
     Other(O),
@@ -180,8 +182,8 @@ impl Producer {
                 }
             }
         };
-        let (source, head) = match answer {
-            Ok(Answer::Stream { source, head }) => (source, head),
+        let (source, head, keep) = match answer {
+            Ok(Answer::Stream { source, head, keep }) => (source, head, keep),
             Ok(Answer::Other(other)) => {
                 self.leave(Head::Dropped);
                 tell(Told::Other(other));
@@ -215,6 +217,7 @@ impl Producer {
                 Log::nowhere(&window)
             }
         };
+        self.keep(keep);
         self.begin(durability);
         tell(Told::Streaming(head, durability));
 
@@ -321,12 +324,29 @@ impl Producer {
             orphan_policy: spec.policy.to_string(),
         };
         let lines = control_lines(Kind::Open, &payload);
-        let json =
-            serde_json::to_vec(&payload).expect("plain structs of strings and numbers serialise");
-        window.set_label(Bytes::from(json));
+        self.set_label(&Label {
+            open: payload,
+            head: HeadFields::new(),
+        });
         window
             .stage(now)
             .push(Kind::Open, |out| out.extend_from_slice(&lines));
+    }
+
+    /// Keeps what the head said. The log was opened before there was one, and nobody looks before it has begun.
+    fn keep(&self, head: HeadFields) {
+        if head.is_empty() {
+            return;
+        }
+        let label = serde_json::from_slice(&self.handle.window().label());
+        let label: Label = label.expect("`stage_open` has written it");
+        self.set_label(&Label { head, ..label });
+    }
+
+    fn set_label(&self, label: &Label) {
+        let json =
+            serde_json::to_vec(label).expect("plain structs of strings and numbers serialise");
+        self.handle.window().set_label(Bytes::from(json));
     }
 
     fn begin(&self, durability: Durability) {

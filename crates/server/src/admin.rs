@@ -97,7 +97,8 @@ async fn admin(
             Ok(streams::json(&State::of(&found)))
         }
         ("POST", ["streams", id, "stop"]) => {
-            streams::stop_as(app, streams::parse_id(id)?, None, By::Admin).await
+            let found = attach::find(app, streams::parse_id(id)?, None).await?;
+            streams::stop_as(found, By::Admin).await
         }
         (_, ["streams"] | ["streams", _]) => Err(Error::method_not_allowed("GET")),
         (_, ["streams", _, "stop"]) => Err(Error::method_not_allowed("POST")),

@@ -5,12 +5,15 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, Response, StatusCode};
 use streamweld_dialect::Dialect;
-use streamweld_generation::{Access, Attached, Durability, Handle, Head, OpenPayload, Presence};
+use streamweld_generation::{
+    Access, Attached, Durability, Handle, Head, Label, OpenPayload, Presence,
+};
 use streamweld_journal::{Cursor, CursorError, Found, Seq, StreamId, View, Window};
 use tokio::time::{Instant, sleep};
 
 use crate::app::App;
 use crate::body::Body;
+use crate::cross_origin::CrossOrigin;
 use crate::error::{Error, ErrorCode};
 use crate::head;
 use crate::io::Breaker;
@@ -36,6 +39,15 @@ pub(crate) struct Readable {
 impl Readable {
     /// What its `open` entry says.
     pub(crate) fn open(&self) -> Option<OpenPayload> {
+        self.label().map(|label| label.open)
+    }
+
+    /// What its backend allows to pages of another origin.
+    pub(crate) fn cross_origin(&self) -> CrossOrigin {
+        CrossOrigin::of(&self.label().map(|label| label.head).unwrap_or_default())
+    }
+
+    fn label(&self) -> Option<Label> {
         serde_json::from_slice(&self.window.label()).ok()
     }
 
@@ -103,7 +115,8 @@ async fn look_up(app: &App, id: StreamId) -> Result<Found, Error> {
     }
 }
 
-/// Answers a reader that comes with a cursor, or from the start.
+/// Answers a reader that comes with a cursor, or from the start. The caller [shares](CrossOrigin::share) the answer with
+/// pages, as it does with refusals of its own.
 pub(crate) fn read(
     app: &App,
     found: Readable,
@@ -127,17 +140,11 @@ pub(crate) fn read(
         let message = "the next events are no longer retained; ask the model again";
         return Err(Error::new(ErrorCode::CursorExpired, message).about(id));
     }
-    Ok(attached(app, found, cursor.seq, reading, HeaderMap::new()))
+    Ok(attached(app, found, cursor.seq, reading))
 }
 
-/// The response of a reader that has been let in.
-pub(crate) fn attached(
-    app: &App,
-    found: Readable,
-    after: Seq,
-    reading: Reading,
-    upstream: HeaderMap,
-) -> Response<Body> {
+/// The response of a reader that has been let in, not shared with pages yet.
+pub(crate) fn attached(app: &App, found: Readable, after: Seq, reading: Reading) -> Response<Body> {
     let dialect = found.dialect();
     let id = found.window.id();
     let view = View {
@@ -155,7 +162,7 @@ pub(crate) fn attached(
         Durability::Durable,
         dialect,
         reading,
-        upstream,
+        HeaderMap::new(),
     )
 }
 
@@ -220,15 +227,18 @@ pub(crate) fn data_cursor(headers: &HeaderMap) -> Result<DataCursor, Error> {
             Err(CursorError::Foreign) => {}
             Ok(cursor) if values.iter().count() == 1 => found = DataCursor::Ours(cursor),
             Ok(_) => return Err(invalid_cursor("there are several Last-Event-ID fields")),
-            Err(CursorError::WrongCase) => {
-                return Err(invalid_cursor("a stream id is written in lowercase"));
-            }
-            Err(CursorError::Malformed) => {
-                return Err(invalid_cursor("expected <stream id>:<seq>"));
-            }
+            Err(error) => return Err(unreadable(error, "expected <stream id>:<seq>")),
         }
     }
     Ok(found)
+}
+
+/// A cursor that is none where one is `expected`.
+pub(crate) fn unreadable(error: CursorError, expected: &str) -> Error {
+    match error {
+        CursorError::WrongCase => invalid_cursor("a stream id is written in lowercase"),
+        CursorError::Foreign | CursorError::Malformed => invalid_cursor(expected),
+    }
 }
 
 pub(crate) fn invalid_cursor(message: &str) -> Error {

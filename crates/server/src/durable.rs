@@ -30,7 +30,7 @@ use crate::error::{Error, ErrorCode};
 use crate::idempotency::{self, Key, Met};
 use crate::request_body::{RequestBody, RequestBodyError};
 use crate::source::AttemptSource;
-use crate::{forward, head, streams};
+use crate::{cross_origin, forward, head, streams};
 
 /// A request that may become a generation.
 pub(crate) struct Candidate {
@@ -370,6 +370,7 @@ fn judge(answer: Result<Response<Source>, UpstreamError>) -> Answer<AttemptSourc
     let (parts, source) = response.into_parts();
     Answer::Stream {
         source: AttemptSource::new(source, coding),
+        keep: cross_origin::kept(&parts.headers),
         head: (parts.status, parts.headers),
     }
 }
@@ -394,13 +395,15 @@ impl Held {
 
     /// Attaches a reader from the start.
     fn attach(self, app: &App, reading: Reading) -> Result<Response<Body>, Error> {
+        let pages = self.found.cross_origin();
         if self.found.window.earliest() > Seq::FIRST {
             let message = "its first events are no longer retained";
-            return Err(Error::new(ErrorCode::CursorExpired, message).about(self.found.window.id()));
+            let error = Error::new(ErrorCode::CursorExpired, message).about(self.found.window.id());
+            return pages.share(Err(error));
         }
-        let response = attach::attached(app, self.found, Seq::ZERO, reading, HeaderMap::new());
+        let response = attach::attached(app, self.found, Seq::ZERO, reading);
         drop(self.presence);
-        Ok(response)
+        pages.share(Ok(response))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::attach::{self, DataCursor, Reading};
 use crate::body::Body;
 use crate::error::{Error, ErrorCode};
 use crate::route::{Route, is_durable_get};
-use crate::{durable, forward, head, idempotency, state, streams};
+use crate::{cross_origin, durable, forward, head, idempotency, state, streams};
 
 /// The longest target.
 const MAX_TARGET: usize = 16 << 10;
@@ -72,6 +72,10 @@ async fn serve(
         return Err(Error::method_not_allowed(
             "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
         ));
+    }
+    // A browser asks without a credential, so that we could not say what is allowed without saying what there is.
+    if cross_origin::is_preflight(&method, request.headers()) {
+        return forward::pass(app, request, peer).await;
     }
     let (path, query, headers) = (
         request.uri().path(),
@@ -154,8 +158,14 @@ async fn again(
     let access = app.access(headers);
     let control = streams::control(headers, request.uri().query(), false)?;
     let found = attach::find(app, cursor.stream, Some(&access)).await?;
-    if let Some(key) = idempotency::key(headers, &access)? {
-        idempotency::check_cursor(app, key, cursor.stream).await?;
+    let pages = found.cross_origin();
+    let matching = match idempotency::key(headers, &access) {
+        Ok(Some(key)) => idempotency::check_cursor(app, key, cursor.stream).await,
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = matching {
+        return pages.share(Err(error)).map(Again::Answer);
     }
     let cut_short = found.window.terminal().is_some_and(|terminal| {
         [End::OrphanCancelled.code(), End::TooLong.code()].contains(&terminal.code.as_deref())
@@ -170,7 +180,8 @@ async fn again(
         resumes: true,
         breaker: peer.breaker.clone(),
     };
-    attach::read(app, found, cursor, reading).map(Again::Answer)
+    let answer = attach::read(app, found, cursor, reading);
+    pages.share(answer).map(Again::Answer)
 }
 
 /// What HTTP/1 needs beside the answer itself.

@@ -1,7 +1,9 @@
 //! Errors of our own, and the one place that turns them into responses (protocol.md 11).
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER,
+};
 use http::{Response, StatusCode};
 use serde::Serialize;
 use streamweld_journal::StreamId;
@@ -141,6 +143,8 @@ pub(crate) struct Error {
     message: String,
     stream: Option<StreamId>,
     allow: Option<&'static str>,
+    /// Boxed, for few errors have any.
+    fields: Option<Box<HeaderMap>>,
 }
 
 impl Error {
@@ -150,12 +154,19 @@ impl Error {
             message: message.into(),
             stream: None,
             allow: None,
+            fields: None,
         }
     }
 
     /// Names the generation that it is about.
     pub(crate) fn about(mut self, stream: StreamId) -> Self {
         self.stream = Some(stream);
+        self
+    }
+
+    /// Its response has these fields too.
+    pub(crate) fn with_fields(mut self, fields: HeaderMap) -> Self {
+        self.fields = Some(Box::new(fields));
         self
     }
 
@@ -193,6 +204,9 @@ impl Error {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(fields) = self.fields {
+            headers.extend(*fields);
+        }
         if let Some(allow) = self.allow {
             headers.insert(ALLOW, HeaderValue::from_static(allow));
         }

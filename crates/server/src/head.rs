@@ -8,6 +8,8 @@ use http::header::{
 use streamweld_generation::{CredentialHeaders, Durability};
 use streamweld_journal::StreamId;
 
+use crate::cross_origin::expose_ours;
+
 pub(crate) const STREAM_ID: HeaderName = HeaderName::from_static("x-streamweld-stream-id");
 pub(crate) const DURABILITY: HeaderName = HeaderName::from_static("x-streamweld-durability");
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-streamweld-request-id");
@@ -105,6 +107,7 @@ pub(crate) fn durable(
             headers.insert(DURABILITY, HeaderValue::from_static("degraded"));
         }
     }
+    expose_ours(&mut headers);
     headers
 }
 

@@ -16,6 +16,7 @@ mod attach;
 mod body;
 pub mod config;
 mod connection;
+mod cross_origin;
 mod durable;
 mod edge;
 mod error;

@@ -5,11 +5,11 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Response};
 use serde::Serialize;
 use streamweld_generation::lifecycle::By;
-use streamweld_generation::{Access, transcript};
+use streamweld_generation::transcript;
 use streamweld_journal::{Cursor, Epoch, Kind, Seq, StreamId, parse_seq};
 
 use crate::app::App;
-use crate::attach::{self, Reading, invalid_cursor};
+use crate::attach::{self, Readable, Reading, invalid_cursor, unreadable};
 use crate::body::Body;
 use crate::error::{Error, ErrorCode};
 use crate::io::Breaker;
@@ -29,17 +29,14 @@ pub(crate) async fn events(
     let id = parse_id(id)?;
     let control = control(headers, query, true)?;
     let found = attach::find(app, id, Some(&app.access(headers))).await?;
-    let cursor = cursor(id, query, headers)?;
-    attach::read(
-        app,
-        found,
-        cursor,
-        Reading {
-            control,
-            resumes: true,
-            breaker,
-        },
-    )
+    let reading = Reading {
+        control,
+        resumes: true,
+        breaker,
+    };
+    let pages = found.cross_origin();
+    let answer = cursor(id, query, headers);
+    pages.share(answer.and_then(|cursor| attach::read(app, found, cursor, reading)))
 }
 
 /// Shows what a generation is and where it stands.
@@ -51,7 +48,7 @@ pub(crate) async fn state(
 ) -> Result<Response<Body>, Error> {
     only(method, "GET")?;
     let found = attach::find(app, parse_id(id)?, Some(&app.access(headers))).await?;
-    Ok(json(&State::of(&found)))
+    found.cross_origin().share(Ok(json(&State::of(&found))))
 }
 
 /// Stops a generation for its client.
@@ -62,16 +59,12 @@ pub(crate) async fn stop(
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Error> {
     only(method, "POST")?;
-    stop_as(app, parse_id(id)?, Some(&app.access(headers)), By::Client).await
+    let found = attach::find(app, parse_id(id)?, Some(&app.access(headers))).await?;
+    found.cross_origin().share(stop_as(found, By::Client).await)
 }
 
 /// Stops a generation. Answers once the terminal is committed.
-pub(crate) async fn stop_as(
-    app: &App,
-    id: StreamId,
-    access: Option<&Access>,
-    by: By,
-) -> Result<Response<Body>, Error> {
+pub(crate) async fn stop_as(found: Readable, by: By) -> Result<Response<Body>, Error> {
     #[derive(Serialize)]
     struct Stopped {
         object: &'static str,
@@ -82,7 +75,7 @@ pub(crate) async fn stop_as(
         usage: Option<state::Usage>,
         terminal: Option<TerminalState>,
     }
-    let found = attach::find(app, id, access).await?;
+    let id = found.window.id();
     if let Some(handle) = &found.handle {
         handle.stop(by);
         handle.ended().await;
@@ -153,7 +146,7 @@ fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<Curs
     let mut fields = headers.get_all(head::LAST_EVENT_ID).iter();
     let from_header = fields.next().map(HeaderValue::as_bytes);
     if fields.next().is_some() {
-        return Err(invalid_cursor("there are several Last-Event-ID fields"));
+        return Err(invalid_cursor("there are several Last-Event-ID fields").about(id));
     }
     let from_query =
         query::first(query, "last_event_id").or_else(|| query::first(query, "lastEventId"));
@@ -171,8 +164,8 @@ fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<Curs
             epoch: Epoch::FIRST,
         });
     }
-    let cursor =
-        Cursor::parse(text).map_err(|_| invalid_cursor("expected <stream id>:<seq> or <seq>"))?;
+    let cursor = Cursor::parse(text)
+        .map_err(|error| unreadable(error, "expected <stream id>:<seq> or <seq>").about(id))?;
     if cursor.stream != id {
         let message = "the cursor belongs to another stream than the path names";
         return Err(Error::new(ErrorCode::CursorMismatch, message).about(id));

@@ -340,32 +340,92 @@ async fn a_cut_answer_throws_in_its_fetch() {
     seen.check();
 }
 
-/// The answer to a resume is not the backend's, so that it lacks what lets a page of another origin read it.
+/// Where the mock serves the page itself: another origin than the proxy's.
+async fn elsewhere(harness: &Harness) -> FaultRelay {
+    FaultRelay::start(harness.mock.addr())
+        .await
+        .expect("a port")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: make test-browser"]
-async fn a_page_of_another_origin_cannot_resume() {
-    let mut seen = Seen::by("browser::a_page_of_another_origin_cannot_resume");
+async fn a_page_of_another_origin_resumes() {
+    let mut seen = Seen::by("browser::a_page_of_another_origin_resumes");
     let script = Script {
         retry: Some(50),
         ..Script::tokens(400)
-    }
-    .header("access-control-allow-origin", "*");
-    let harness = with_feed(&script).await;
+    };
+    let allowed = script.clone().header("access-control-allow-origin", "*");
+    let harness = with_feed(&allowed).await;
     let relay = short_lived(&harness).await;
     let path = format!("{}/feed", relay.url());
-    // Served by the mock itself, which is another origin.
-    let elsewhere = FaultRelay::start(harness.mock.addr())
-        .await
-        .expect("a port");
-    let told = seen_by_page(&harness, &elsewhere, "event_source", &[("path", &path)]).await;
-    let all = expected(&script, &asked(&harness, "/feed")[0], Dialect::Generic);
-    let data = data_of(&told);
-    assert!(!data.is_empty() && data.len() < all.len(), "{data:?}");
-    assert_eq!(data, all[..data.len()]);
+    let page = elsewhere(&harness).await;
+    let told = seen_by_page(&harness, &page, "event_source", &[("path", &path)]).await;
+    let requests = asked(&harness, "/feed");
+    assert_eq!(
+        data_of(&told),
+        expected(&allowed, &requests[0], Dialect::Generic)
+    );
+    assert_eq!(requests.len(), 1);
+    assert!(relay.accepted() >= 3, "it was cut");
     seen.row(&Row::new(
         CLIENT,
-        "`EventSource` of another origin, which the backend allows",
-        "the first connection is read; the resume is refused by the browser, and it closes",
+        "`EventSource` of another origin, which the backend allows, each connection cut after 6000 bytes",
+        "every event once, then closed; the backend was asked once",
+    ));
+
+    // The backend has allowed somebody else.
+    let other = script.header("access-control-allow-origin", "https://other.example");
+    let harness = with_feed(&other).await;
+    let path = format!("http://{}/feed", harness.client.addr);
+    let page = elsewhere(&harness).await;
+    let told = seen_by_page(&harness, &page, "event_source", &[("path", &path)]).await;
+    assert_eq!(data_of(&told), [""; 0]);
+    seen.row(&Row::new(
+        CLIENT,
+        "`EventSource` of another origin, which the backend does not allow",
+        "nothing: the browser refuses the answer, and it closes",
+    ));
+    seen.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: make test-browser"]
+async fn a_page_of_another_origin_learns_its_stream_and_uses_it() {
+    let mut seen = Seen::by("browser::a_page_of_another_origin_learns_its_stream_and_uses_it");
+    let path = Dialect::OpenAiChat.path();
+    let allow = |script: Script| {
+        script.header("access-control-allow-origin", "*").header(
+            "access-control-allow-headers",
+            "content-type, last-event-id",
+        )
+    };
+    let harness = Harness::start(allow(Script::answer(204, ""))).await;
+    let script = allow(Script {
+        dialect: Some(Dialect::OpenAiChat),
+        ..Script::tokens(20)
+    });
+    harness.mock.set_script_at(path, script.clone());
+    let page = elsewhere(&harness).await;
+    let base = format!("http://{}", harness.client.addr);
+    let more = [("base", &*base), ("path", path), ("body", CHAT)];
+    let told = seen_by_page(&harness, &page, "post_and_look", &more).await;
+    let mut requests = asked(&harness, path);
+    requests.retain(|request| request.method == "POST");
+    let all = expected(&script, &requests[0], Dialect::OpenAiChat);
+    let text = |name: &str| told[name].as_str().expect("text").to_owned();
+    assert_eq!(events(text("text").as_bytes()), all);
+    // It stood at the first event, entry 2.
+    assert_eq!(events(text("rest").as_bytes()), all[1..]);
+    assert_eq!(told["state"]["stream_id"], told["id"]);
+    assert_eq!(told["stop"]["error"]["code"], "already_terminal");
+    assert_eq!(told["ahead"]["error"]["code"], "cursor_ahead");
+    assert_eq!(told["nothing"], 204);
+    assert_eq!(requests.len(), 1);
+    seen.row(&Row::new(
+        CLIENT,
+        "`fetch` of another origin, which the backend allows: chat, then rest, state and stop of its stream",
+        "the stream id, the rest, state and errors; preflights are answered by the backend",
     ));
     seen.check();
 }

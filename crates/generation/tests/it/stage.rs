@@ -137,7 +137,11 @@ impl Stage {
         };
         let call = async move {
             match reply.await {
-                Ok(Reply::Stream) => Answer::Stream { source, head: () },
+                Ok(Reply::Stream) => Answer::Stream {
+                    source,
+                    head: (),
+                    keep: Vec::new(),
+                },
                 Ok(Reply::Other) => Answer::Other(()),
                 Ok(Reply::Panic) | Err(_) => panic!("the call panics, as the test wants it"),
             }
