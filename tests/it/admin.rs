@@ -15,12 +15,7 @@ async fn text(client: &Client, path: &str) -> (u16, String) {
 
 /// The value of one line of the metrics; 0 where there is none.
 async fn metric(harness: &Harness, line: &str) -> i64 {
-    let (status, metrics) = text(&harness.admin, "/metrics").await;
-    assert_eq!(status, 200);
-    metrics
-        .lines()
-        .find_map(|found| found.strip_prefix(line)?.strip_prefix(' '))
-        .map_or(0, |value| value.parse().expect("a number"))
+    streamweld_tests::metric(&harness.admin, line).await
 }
 
 async fn ended(harness: &Harness, outcome: &str, code: &str) -> i64 {

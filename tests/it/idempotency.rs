@@ -1,11 +1,15 @@
 //! The same key meets the same generation (protocol.md 9.1).
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use streamweld_journal::faulty::{Fault, Faulty, Op};
+use streamweld_journal::{Memory, Refusal};
 use streamweld_mock::{Outcome, Script};
 use streamweld_tests::{
-    CHAT, Client, End, Harness, Response, Setup, events, leave, patience, wait_end,
+    CHAT, Client, End, Harness, Response, Setup, events, leave, metric, patience, wait_end,
 };
+use tokio::net::TcpStream;
 
 const PATH: &str = "/v1/chat/completions";
 const KEY: &str = "idempotency-key";
@@ -38,6 +42,99 @@ async fn fifty_uses_at_once_are_one_request_and_one_answer() {
         answers.push(patience(used).await.expect("no panic"));
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]));
+    assert_eq!(harness.mock.recorder().count(), 1);
+}
+
+/// A use of the key whose stream shows only with its head: nothing of the request says that there will be one, so the
+/// log is not opened before. Nothing of the answer is read yet.
+async fn begin_generic(client: &Client) -> TcpStream {
+    let client = client.with(KEY, "k");
+    client
+        .begin(&client.request("POST", "/generic", "{}"))
+        .await
+}
+
+async fn answer(stream: TcpStream) -> (String, Vec<u8>) {
+    let response = patience(Response::read(stream)).await.expect("an answer");
+    let id = response.id();
+    let (body, end) = response.all().await;
+    assert_eq!(end, End::Proper);
+    (id, body)
+}
+
+/// Waits until so many clients wait for a head.
+async fn wait_readers(harness: &Harness, count: i64) {
+    let there = async {
+        while metric(&harness.admin, "streamweld_readers").await != count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    patience(there).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_use_waits_with_the_first_for_its_head_however_long_that_takes() {
+    const CLAIM: Duration = Duration::from_secs(1);
+    let setup = Setup::new(Script::tokens(20).head_gate("head"))
+        .config(|config| config.journal.claim = CLAIM);
+    let harness = setup.start().await;
+    let mut uses = vec![begin_generic(&harness.client).await];
+    let recorder = harness.mock.recorder();
+    recorder.wait_requests(1).await.expect("sent");
+    for count in 2..=3 {
+        // The time itself is what this is about.
+        tokio::time::sleep(CLAIM * 3 / 2).await;
+        uses.push(begin_generic(&harness.client).await);
+        wait_readers(&harness, count).await;
+    }
+    harness.mock.gates().release("head");
+    let mut answers = Vec::new();
+    for used in uses {
+        answers.push(answer(used).await);
+    }
+    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]));
+    assert_eq!(recorder.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_use_that_waits_keeps_the_first_alive() {
+    let harness = Harness::start(Script::tokens(20).head_gate("head")).await;
+    let first = begin_generic(&harness.client).await;
+    let recorder = harness.mock.recorder();
+    recorder.wait_requests(1).await.expect("sent");
+    let second = begin_generic(&harness.client).await;
+    wait_readers(&harness, 2).await;
+    leave(first).await;
+    wait_readers(&harness, 1).await;
+    harness.mock.gates().release("head");
+    answer(second).await;
+    assert_eq!(recorder.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_cannot_be_renewed_is_no_matter_of_the_request() {
+    let journal = Faulty::new(Memory::default());
+    let faults = journal.faults();
+    faults.pass(Op::Claim);
+    let failing = [
+        Fault::Unreachable,
+        Fault::UnknownApplied,
+        Fault::UnknownLost,
+    ];
+    faults.script(Op::Claim, failing.into_iter().cycle().take(300));
+    let setup = Setup::new(Script::tokens(20).head_gate("head"))
+        .config(|config| config.journal.claim = Duration::from_millis(30))
+        .journal(Arc::new(journal));
+    let harness = setup.start().await;
+    let first = begin_generic(&harness.client).await;
+    let failed = async {
+        while faults.calls(Op::Claim) < 10 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    patience(failed).await;
+    harness.mock.gates().release("head");
+    answer(first).await;
     assert_eq!(harness.mock.recorder().count(), 1);
 }
 
@@ -197,6 +294,26 @@ async fn the_key_is_free_again_after_an_answer_that_is_no_stream() {
     assert_eq!(client.chat().await.status, 500);
     whole(client.chat().await).await;
     assert_eq!(harness.mock.recorder().count(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_is_free_while_the_answer_is_degraded() {
+    let journal = Faulty::new(Memory::default());
+    journal
+        .faults()
+        .script(Op::Open, [Fault::Refuse(Refusal::Full)]);
+    let setup = Setup::new(Script::tokens(20).gate_after(3, "go")).journal(Arc::new(journal));
+    let harness = setup.start().await;
+    let client = harness.client.with(KEY, "k");
+    let first = client.chat().await;
+    assert_eq!(first.header("x-streamweld-durability"), Some("degraded"));
+    // Nobody could attach to that one.
+    let second = client.chat().await;
+    assert_eq!(second.header("x-streamweld-durability"), Some("durable"));
+    assert_eq!(harness.mock.recorder().count(), 2);
+    harness.mock.gates().release("go");
+    whole(first).await;
+    whole(second).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ mod admin;
 mod clients;
 mod cross_origin;
 mod cursors;
+mod early;
 mod ends;
 mod fan_out;
 mod faults;

@@ -21,5 +21,5 @@ pub use self::resume::{Way, ends, get_slowly, numbered};
 pub use self::shown::{Shown, ask, question, without_ids};
 pub use self::slow::reset;
 pub use self::sse::{Block, blocks, events, texts};
-pub use self::watch::{state, wait_end, wait_seq, wait_state};
+pub use self::watch::{metric, state, wait_end, wait_seq, wait_state};
 pub use self::wire::{RawBackend, Wire};

@@ -15,6 +15,20 @@ pub async fn state(client: &Client, id: &str) -> Value {
     client.get(&format!("/v1/streams/{id}")).await.json().await
 }
 
+/// The value of one line of the metrics; 0 where there is none.
+///
+/// # Panics
+/// When the admin listener has no metrics to read.
+pub async fn metric(admin: &Client, line: &str) -> i64 {
+    let response = admin.get("/metrics").await;
+    assert_eq!(response.status, 200);
+    let metrics = String::from_utf8(response.all().await.0).expect("text");
+    metrics
+        .lines()
+        .find_map(|found| found.strip_prefix(line)?.strip_prefix(' '))
+        .map_or(0, |value| value.parse().expect("a number"))
+}
+
 /// Asks for the state until something about it holds.
 ///
 /// # Panics

@@ -122,8 +122,9 @@ pub trait Journal: Send + Sync + 'static {
 
     /// Claims an idempotency key for a generation that is about to be opened.
     ///
-    /// The claim of an id that is never opened lapses after [`CLAIM_TIME`]; of one that is opened,
-    /// it lives as long as the log. Claiming again with the same id is `Won` again.
+    /// The claim of an id that is never opened lapses after [`CLAIM_TIME`], or what the backend is
+    /// configured to; of one that is opened, it lives as long as the log. Claiming again with the same
+    /// id is `Won` again, and the time counts from then: whoever dispatches for longer renews so.
     fn claim(
         &self,
         key: Key,
@@ -162,8 +163,8 @@ pub type Access = [u8; 32];
 /// A digest over a request body.
 pub type BodyDigest = [u8; 32];
 
-/// How long a claim waits for its log to be opened: enough for any dispatch, short enough that a
-/// key is usable again soon after its owner died.
+/// How long a claim waits for its log to be opened, or to be renewed: long enough for some renewals
+/// to fail, short enough that a key is usable again soon after its owner died.
 pub const CLAIM_TIME: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// How a change of the log went.

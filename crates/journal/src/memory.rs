@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::contract::{
-    BodyDigest, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Outcome, Refusal, Tail,
-    Unreachable, Usage,
+    BodyDigest, CLAIM_TIME, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Outcome, Refusal,
+    Tail, Unreachable, Usage,
 };
 use crate::id::StreamId;
 use crate::types::{Epoch, Seq};
@@ -37,6 +37,8 @@ pub struct MemoryConfig {
     pub retention: Duration,
     /// How long after that its id is remembered, so that a late reader is told `expired` and not `unknown`.
     pub tombstone: Duration,
+    /// How long a claim lives that is neither renewed nor followed by its log.
+    pub claim: Duration,
 }
 
 impl Default for MemoryConfig {
@@ -46,6 +48,7 @@ impl Default for MemoryConfig {
             max_total: 512 << 20,
             retention,
             tombstone: retention,
+            claim: CLAIM_TIME,
         }
     }
 }

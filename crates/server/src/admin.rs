@@ -17,6 +17,7 @@ use subtle::ConstantTimeEq;
 use crate::app::{App, Peer};
 use crate::attach::{self, Readable};
 use crate::body::Body;
+use crate::client_body::ClientBody;
 use crate::config::Secret;
 use crate::error::{Error, ErrorCode};
 use crate::state::{State, newest_first};
@@ -33,6 +34,7 @@ pub(crate) async fn handle(
     peer: Peer,
 ) -> Response<Body> {
     let request_id = StreamId::generate(SystemTime::now()).to_string();
+    let request = ClientBody::of(request);
     let answer = serve(&app, token.as_ref(), &request, peer.addr).await;
     let mut response = answer.unwrap_or_else(|error| error.into_response(&request_id));
     response
@@ -44,7 +46,7 @@ pub(crate) async fn handle(
 async fn serve(
     app: &App,
     token: Option<&Secret>,
-    request: &Request<Incoming>,
+    request: &Request<ClientBody>,
     peer: SocketAddr,
 ) -> Result<Response<Body>, Error> {
     let path = request.uri().path();

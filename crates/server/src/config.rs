@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use streamweld_generation::OrphanPolicy;
+use streamweld_journal::CLAIM_TIME;
 use streamweld_upstream::{Backend, UpstreamConfig};
 
 /// Everything that a server is made from.
@@ -61,6 +62,9 @@ pub struct JournalConfig {
     /// How long a generation can be read after its end. Default 10 min: long enough for a phone that comes out of a
     /// tunnel, short enough that memory follows traffic.
     pub retention: Duration,
+    /// How long an idempotency key stays with a request that has not got its log yet and gives no sign of life; it
+    /// gives one three times in that. Default 30 s: two signs may be lost, and a key whose holder died is soon free.
+    pub claim: Duration,
 }
 
 impl Default for JournalConfig {
@@ -69,6 +73,7 @@ impl Default for JournalConfig {
             per_generation: 32 << 20,
             total: 512 << 20,
             retention: Duration::from_secs(600),
+            claim: CLAIM_TIME,
         }
     }
 }

@@ -12,7 +12,6 @@ use std::time::SystemTime;
 
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, request};
-use hyper::body::Incoming;
 use streamweld_dialect::detect;
 use streamweld_generation::lifecycle::End;
 use streamweld_generation::{
@@ -26,6 +25,7 @@ use tokio::sync::oneshot;
 use crate::app::{App, Peer};
 use crate::attach::{self, Readable, Reading};
 use crate::body::Body;
+use crate::client_body::ClientBody;
 use crate::error::{Error, ErrorCode};
 use crate::idempotency::{self, Key, Met};
 use crate::request_body::{RequestBody, RequestBodyError};
@@ -49,7 +49,7 @@ type Other = Result<Response<Source>, Error>;
 /// Serves a candidate.
 pub(crate) async fn serve(
     app: &Arc<App>,
-    request: Request<Incoming>,
+    request: Request<ClientBody>,
     peer: &Peer,
     request_id: &str,
 ) -> Result<Response<Body>, Error> {
@@ -326,7 +326,15 @@ async fn produce(
     tell: oneshot::Sender<Told<HeadOf, Other>>,
 ) {
     let call = async {
-        let answer = app.client.send(&app.backend, request).await;
+        let send = app.client.send(&app.backend, request);
+        let answer = match key {
+            // A backend with a queue may take minutes for its head: longer than a claim lives by itself.
+            Some(key) => {
+                let every = app.journal.claim / RENEWALS;
+                idempotency::keep(&*app.shared.journal, key, &handle, every, send).await
+            }
+            None => send.await,
+        };
         if let (Some(key), Some(body)) = (key, handle.body_digest()) {
             // Compared again with the running generation anyway; this is for when that is over.
             let _ = app
@@ -345,6 +353,9 @@ async fn produce(
         }
     }
 }
+
+/// How often a claim is renewed in the time after which it would lapse.
+const RENEWALS: u32 = 3;
 
 /// An event stream becomes a generation; everything else is passed through or told.
 fn judge(answer: Result<Response<Source>, UpstreamError>) -> Answer<AttemptSource, HeadOf, Other> {
@@ -450,6 +461,9 @@ fn retry_key(parts: &request::Parts, access: &Access, key: Option<Key>, peer: &P
 
 fn client_broke(error: &RequestBodyError) -> Error {
     tracing::debug!(%error, "a request body could not be read");
+    if let RequestBodyError::TooLarge = error {
+        return forward::over_the_limit();
+    }
     Error::new(
         ErrorCode::RequestTooLarge,
         "the request body could not be read whole",

@@ -1,18 +1,17 @@
 //! The first decision about every request on the data listener.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::{Method, Request, Response, StatusCode, Version};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use streamweld_generation::lifecycle::End;
 use streamweld_journal::{Cursor, StreamId};
 
 use crate::app::{App, Peer};
 use crate::attach::{self, DataCursor, Reading};
 use crate::body::Body;
+use crate::client_body::ClientBody;
 use crate::error::{Error, ErrorCode};
 use crate::route::{Route, is_durable_get};
 use crate::{cross_origin, durable, forward, head, idempotency, state, streams};
@@ -27,6 +26,7 @@ pub(crate) async fn handle(
     peer: Peer,
 ) -> Response<Body> {
     let request_id = StreamId::generate(SystemTime::now()).to_string();
+    let request = ClientBody::of(request);
     let mut framing = Framing::of(&request);
     let mut response = match unusable(&request) {
         Some(status) => {
@@ -63,7 +63,7 @@ fn unusable<B>(request: &Request<B>) -> Option<StatusCode> {
 
 async fn serve(
     app: &Arc<App>,
-    mut request: Request<Incoming>,
+    mut request: Request<ClientBody>,
     peer: &Peer,
     request_id: &str,
 ) -> Result<Response<Body>, Error> {
@@ -94,8 +94,9 @@ async fn serve(
         Route::Backend => None,
     };
     if let Some(answer) = ours {
-        discard(request.into_body());
-        return answer;
+        let response = answer?;
+        request.into_body().discard();
+        return Ok(response);
     }
     let feed = method == Method::GET && is_durable_get(&app.generation.durable_get, path);
     let again = match attach::data_cursor(headers) {
@@ -103,38 +104,24 @@ async fn serve(
         Ok(DataCursor::Ours(cursor)) => Some(again(app, &request, cursor, feed, peer).await),
         Err(error) => Some(Err(error)),
     };
-    match again {
+    match again.transpose()? {
         None => {}
-        Some(Ok(Again::NewFeed { upstream_id })) => {
+        Some(Again::NewFeed { upstream_id }) => {
             let headers = request.headers_mut();
             headers.remove(head::LAST_EVENT_ID);
             if let Some(id) = upstream_id.and_then(|id| http::HeaderValue::from_str(&id).ok()) {
                 headers.insert(head::LAST_EVENT_ID, id);
             }
         }
-        Some(Ok(Again::Answer(response))) => {
-            discard(request.into_body());
+        Some(Again::Answer(response)) => {
+            request.into_body().discard();
             return Ok(response);
-        }
-        Some(Err(error)) => {
-            discard(request.into_body());
-            return Err(error);
         }
     }
     if method == Method::POST || feed {
         return durable::serve(app, request, peer, request_id).await;
     }
     forward::pass(app, request, peer).await
-}
-
-/// Reads a body that nobody needs, beside the answer: many clients write all of theirs before they read, and would be
-/// stuck, or cut off, behind a body that nobody takes. It holds nothing and ends with the connection.
-fn discard(mut body: Incoming) {
-    if !body.is_end_stream() {
-        tokio::spawn(async move {
-            while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
-        });
-    }
 }
 
 /// What the same request, with a cursor of ours, gets.
@@ -149,7 +136,7 @@ enum Again {
 
 async fn again(
     app: &App,
-    request: &Request<Incoming>,
+    request: &Request<ClientBody>,
     cursor: Cursor,
     feed: bool,
     peer: &Peer,

@@ -2,11 +2,11 @@
 
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue, UPGRADE};
 use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request};
-use hyper::body::Incoming;
 use streamweld_upstream::{ErrorKind, Source, UpstreamError};
 
 use crate::app::{App, Peer};
 use crate::body::Body;
+use crate::client_body::ClientBody;
 use crate::error::{Error, ErrorCode};
 use crate::request_body::{RequestBody, RequestBodyError};
 use crate::{head, upgrade};
@@ -21,7 +21,7 @@ pub(crate) enum MayStream {
 /// Forwards a request that cannot become a generation.
 pub(crate) async fn pass(
     app: &App,
-    request: Request<Incoming>,
+    request: Request<ClientBody>,
     peer: &Peer,
 ) -> Result<Response<Body>, Error> {
     let (mut parts, body) = request.into_parts();
@@ -115,6 +115,12 @@ fn too_large(limit: u64) -> Error {
     )
 }
 
+/// What a client is told whose body turned out to be too large on the way.
+pub(crate) fn over_the_limit() -> Error {
+    let message = "the request body is over the limit of this proxy";
+    Error::new(ErrorCode::RequestTooLarge, message)
+}
+
 /// What a client is told when a backend gave no answer.
 pub(crate) fn unanswered(error: &UpstreamError) -> Error {
     let cause = chain(error)
@@ -128,8 +134,7 @@ pub(crate) fn unanswered(error: &UpstreamError) -> Error {
         "the backend gave no answer"
     );
     if is_too_large(error) {
-        let message = "the request body is over the limit of this proxy";
-        return Error::new(ErrorCode::RequestTooLarge, message);
+        return over_the_limit();
     }
     let code = match error.kind() {
         ErrorKind::ConnectTimeout | ErrorKind::FirstByteTimeout => ErrorCode::BackendTimeout,

@@ -1,10 +1,12 @@
 //! Idempotency keys: the same key meets the same generation (protocol.md 9.1).
 
-use std::time::SystemTime;
+use std::future::Future;
+use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
-use streamweld_generation::Access;
-use streamweld_journal::{Claim, Found, Kind, StreamId};
+use streamweld_generation::{Access, Handle};
+use streamweld_journal::{Claim, Found, Journal, Kind, Seq, StreamId};
+use tokio::time::{sleep, timeout};
 
 use crate::app::App;
 use crate::error::{Error, ErrorCode};
@@ -77,6 +79,51 @@ pub(crate) async fn claim(app: &App, key: Key, id: StreamId) -> Met {
     }
 }
 
+/// Waits for `dispatch`, and renews the claim of its candidate meanwhile, so that no repeat is dispatched beside it
+/// however long it takes. Ends with `dispatch`, so that nothing is claimed once the candidate has been decided.
+///
+/// A renewal decides nothing about the request: one without an answer is followed by the next, and a key that has got
+/// lost is not fought for.
+///
+/// # Cancel safety
+/// As `dispatch`; a renewal under way may or may not be done.
+pub(crate) async fn keep<T>(
+    journal: &dyn Journal,
+    key: Key,
+    candidate: &Handle,
+    every: Duration,
+    dispatch: impl Future<Output = T>,
+) -> T {
+    let stream_id = candidate.spec().id;
+    let renew = async {
+        loop {
+            sleep(every).await;
+            // From the opening on the claim lives as long as the log.
+            if candidate.window().committed() > Seq::ZERO {
+                return;
+            }
+            let claim = journal.claim(key.0, stream_id, SystemTime::now());
+            match timeout(every, claim).await {
+                Ok(Ok(Claim::Won)) => {}
+                Ok(Ok(Claim::Taken { .. })) => {
+                    tracing::warn!(%stream_id, "the idempotency key of a waiting request has gone to another");
+                    return;
+                }
+                Ok(Err(_)) | Err(_) => {
+                    tracing::debug!(%stream_id, "an idempotency key could not be renewed");
+                }
+            }
+        }
+    };
+    tokio::pin!(dispatch);
+    tokio::select! {
+        biased;
+        output = &mut dispatch => return output,
+        () = renew => {}
+    }
+    dispatch.await
+}
+
 /// Refuses a key that belongs to another generation than the cursor beside it.
 pub(crate) async fn check_cursor(app: &App, key: Key, stream: StreamId) -> Result<(), Error> {
     let now = SystemTime::now();
@@ -94,5 +141,122 @@ pub(crate) async fn check_cursor(app: &App, key: Key, stream: StreamId) -> Resul
             Ok(())
         }
         Ok(Claim::Taken { .. }) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+
+    use streamweld_dialect::Dialect;
+    use streamweld_generation::{CredentialHeaders, OrphanPolicy, Spec};
+    use streamweld_journal::faulty::{Fault, Faulty, Op};
+    use streamweld_journal::{Epoch, Memory, Open, Outcome, Window, WindowConfig};
+
+    use super::*;
+
+    const KEY: Key = Key([7; 32]);
+    const EVERY: Duration = Duration::from_secs(10);
+
+    fn candidate() -> Arc<Handle> {
+        let created = SystemTime::now();
+        let id = StreamId::generate(created);
+        let spec = Spec {
+            id,
+            dialect: Dialect::Generic,
+            access: Access::of(&CredentialHeaders::default(), |_| []),
+            policy: OrphanPolicy::Continue,
+            backend: "llm".to_owned(),
+            request_id: String::new(),
+            created,
+            retry: None,
+        };
+        let window = Window::new(id, Epoch::FIRST, created, WindowConfig::default());
+        Handle::new(spec, window)
+    }
+
+    /// A dispatch that takes this long, with what the journal does meanwhile. Gives how often the key was claimed.
+    async fn check(faults: &[Fault], secs: u64) -> usize {
+        let journal = Faulty::new(Memory::default());
+        journal.faults().script(Op::Claim, faults.iter().copied());
+        let dispatch = async {
+            sleep(Duration::from_secs(secs)).await;
+            "answer"
+        };
+        let answer = keep(&journal, KEY, &candidate(), EVERY, dispatch).await;
+        assert_eq!(answer, "answer");
+        journal.faults().calls(Op::Claim)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_claim_is_renewed_until_the_answer_is_there() {
+        assert_eq!(check(&[], 9).await, 0);
+        assert_eq!(check(&[], 605).await, 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_without_an_answer_is_followed_by_the_next() {
+        let faults = [
+            Fault::Unreachable,
+            Fault::UnknownApplied,
+            Fault::UnknownLost,
+        ];
+        assert_eq!(check(&faults, 65).await, 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_that_stands_still_holds_up_neither_the_answer_nor_the_next() {
+        let journal = Faulty::new(Memory::default());
+        let held = journal.faults().hold(Op::Claim);
+        let dispatch = sleep(Duration::from_secs(35));
+        keep(&journal, KEY, &candidate(), EVERY, dispatch).await;
+        // At 10 s the one that stands still, until 20 s; at 30 s the next.
+        assert_eq!(journal.faults().calls(Op::Claim), 2);
+        drop(held);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_another_has_is_left_to_it() {
+        let journal = Faulty::new(Memory::default());
+        let (other, now) = (StreamId::generate(SystemTime::now()), SystemTime::now());
+        let claimed = journal.claim(KEY.0, other, now).await;
+        assert_eq!(claimed, Ok(Claim::Won));
+        let dispatch = sleep(Duration::from_secs(65));
+        keep(&journal, KEY, &candidate(), EVERY, dispatch).await;
+        assert_eq!(journal.faults().calls(Op::Claim), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_open_log_needs_no_renewal() {
+        let journal = Faulty::new(Memory::default());
+        let candidate = candidate();
+        let window = candidate.window();
+        let owner = Open {
+            access: [0; 32],
+            charge: 0,
+        };
+        let dispatch = async {
+            sleep(EVERY * 3 / 2).await;
+            let now = SystemTime::now();
+            window.stage(now).push(Kind::Open, |_| {});
+            let opened = journal.open(window, &owner, now).await;
+            assert_eq!(opened, Outcome::Yes);
+            window.commit(Seq::FIRST);
+            sleep(EVERY * 3).await;
+        };
+        keep(&journal, KEY, &candidate, EVERY, dispatch).await;
+        assert_eq!(journal.faults().calls(Op::Claim), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_renewed_for_a_request_that_is_over() {
+        let journal = Faulty::new(Memory::default());
+        let candidate = candidate();
+        let kept = keep(&journal, KEY, &candidate, EVERY, pending::<()>());
+        let over = timeout(Duration::from_secs(15), kept).await;
+        assert!(over.is_err());
+        sleep(EVERY * 6).await;
+        assert_eq!(journal.faults().calls(Op::Claim), 1);
     }
 }

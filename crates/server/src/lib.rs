@@ -14,6 +14,7 @@ mod admin;
 mod app;
 mod attach;
 mod body;
+mod client_body;
 pub mod config;
 mod connection;
 mod cross_origin;

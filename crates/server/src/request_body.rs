@@ -1,22 +1,24 @@
 //! The body of a request on its way to a backend: read ahead, looked at, bounded, but never held whole.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use sha2::{Digest, Sha256};
 use streamweld_dialect::RequestScan;
 use streamweld_generation::Handle;
 
+use crate::client_body::ClientBody;
+
 /// A request body as it is forwarded.
 pub(crate) struct RequestBody {
     ahead: Option<Bytes>,
-    rest: Option<Incoming>,
+    rest: Option<ClientBody>,
     tee: Option<Box<Tee>>,
-    /// How many bytes may still come.
+    /// How many bytes may still come from the client, whoever reads them.
     room: Option<u64>,
 }
 
@@ -39,7 +41,7 @@ pub(crate) enum RequestBodyError {
 }
 
 impl RequestBody {
-    pub(crate) fn new(body: Incoming, limit: Option<u64>) -> Self {
+    pub(crate) fn new(body: ClientBody, limit: Option<u64>) -> Self {
         Self {
             ahead: None,
             rest: Some(body),
@@ -83,19 +85,14 @@ impl RequestBody {
         let mut held = self.ahead.take().map_or_else(Vec::new, Vec::from);
         let mut hash = Sha256::new();
         hash.update(&held);
-        while let Some(body) = self.rest.as_mut().filter(|_| held.len() <= limit) {
-            let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
-            match frame {
-                None => self.rest = None,
-                Some(Err(error)) => return Err(RequestBodyError::Client(error)),
-                Some(Ok(frame)) => {
-                    // Trailers of a request that was read ahead are not worth keeping a queue for.
-                    let Ok(data) = frame.into_data() else {
-                        continue;
-                    };
-                    hash.update(&data);
-                    held.extend_from_slice(&data);
-                }
+        while held.len() <= limit {
+            let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await else {
+                break;
+            };
+            // Trailers of a request that was read ahead are not worth keeping a queue for.
+            if let Ok(data) = frame?.into_data() {
+                hash.update(&data);
+                held.extend_from_slice(&data);
             }
         }
         self.ahead = (!held.is_empty()).then(|| Bytes::from(held));
@@ -109,16 +106,35 @@ impl RequestBody {
         if let Some(ahead) = self.ahead.take() {
             hash.update(&ahead);
         }
-        if let Some(body) = &mut self.rest {
-            while let Some(frame) =
-                std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
-            {
-                if let Ok(data) = frame.map_err(RequestBodyError::Client)?.into_data() {
-                    hash.update(&data);
-                }
+        while let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await {
+            if let Ok(data) = frame?.into_data() {
+                hash.update(&data);
             }
         }
         Ok(hash.finalize().into())
+    }
+
+    /// What comes from the client next. The one place that reads it, so that the limit holds for bodies that are
+    /// forwarded, read ahead or only digested.
+    fn poll_rest(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
+        let Some(rest) = &mut self.rest else {
+            return Poll::Ready(None);
+        };
+        let Some(frame) = ready!(Pin::new(rest).poll_frame(cx)) else {
+            self.rest = None;
+            return Poll::Ready(None);
+        };
+        let frame = frame.map_err(RequestBodyError::Client)?;
+        if let (Some(room), Some(data)) = (&mut self.room, frame.data_ref()) {
+            match room.checked_sub(data.len() as u64) {
+                Some(left) => *room = left,
+                None => return Poll::Ready(Some(Err(RequestBodyError::TooLarge))),
+            }
+        }
+        Poll::Ready(Some(Ok(frame)))
     }
 }
 
@@ -144,30 +160,12 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let this = &mut *self;
-        let frame = if let Some(ahead) = this.ahead.take() {
-            Some(Frame::data(ahead))
-        } else if let Some(rest) = &mut this.rest {
-            match ready!(Pin::new(rest).poll_frame(cx)) {
-                Some(Ok(frame)) => Some(frame),
-                Some(Err(error)) => return Poll::Ready(Some(Err(RequestBodyError::Client(error)))),
-                None => {
-                    this.rest = None;
-                    None
-                }
-            }
-        } else {
-            None
+        let frame = match this.ahead.take() {
+            Some(ahead) => Some(Frame::data(ahead)),
+            None => ready!(this.poll_rest(cx)?),
         };
-        if let Some(data) = frame.as_ref().and_then(Frame::data_ref) {
-            if let Some(room) = &mut this.room {
-                match room.checked_sub(data.len() as u64) {
-                    Some(left) => *room = left,
-                    None => return Poll::Ready(Some(Err(RequestBodyError::TooLarge))),
-                }
-            }
-            if let Some(tee) = &mut this.tee {
-                tee.push(data);
-            }
+        if let (Some(tee), Some(data)) = (&mut this.tee, frame.as_ref().and_then(Frame::data_ref)) {
+            tee.push(data);
         }
         // The end is told with the last frame, not after it: a sender that knows the length never asks again.
         if this.ahead.is_none() && this.rest.as_ref().is_none_or(Body::is_end_stream) {

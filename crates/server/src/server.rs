@@ -66,6 +66,7 @@ impl Server {
             max_total: config.journal.total,
             retention: config.journal.retention,
             tombstone: config.journal.retention,
+            claim: config.journal.claim,
         });
         Self::bind_with(config, Arc::new(journal), HealBounds::default()).await
     }

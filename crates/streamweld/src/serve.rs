@@ -60,6 +60,7 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             per_generation: bytes(args.journal_per_generation.as_u64()),
             total: args.journal_total.as_u64(),
             retention: args.retention,
+            ..JournalConfig::default()
         },
         generation: GenerationConfig {
             orphan_policy: args.orphan_policy,

@@ -1,16 +1,16 @@
 //! Idempotency keys: who has one, and for how long.
 //!
-//! A claim is made before its generation is opened and lapses soon if it never is. From the opening on
-//! it lives exactly as long as the log.
+//! A claim is made before its generation is opened and lapses soon if it is neither opened nor claimed
+//! again. From the opening on it lives exactly as long as the log.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use crate::contract::{BodyDigest, CLAIM_TIME, Claim, Key};
+use crate::contract::{BodyDigest, Claim, Key};
 use crate::id::StreamId;
 
-#[derive(Default)]
 pub(super) struct Claims {
+    time: Duration,
     records: HashMap<Key, Record>,
     by_stream: BTreeSet<(StreamId, Key)>,
     lapses: BTreeSet<(SystemTime, Key)>,
@@ -19,11 +19,20 @@ pub(super) struct Claims {
 struct Record {
     id: StreamId,
     body: Option<BodyDigest>,
-    /// `None` from the opening on.
+    /// `None` from the opening on, and when that is beyond the clock.
     lapses: Option<SystemTime>,
 }
 
 impl Claims {
+    pub(super) fn new(time: Duration) -> Self {
+        Self {
+            time,
+            records: HashMap::new(),
+            by_stream: BTreeSet::new(),
+            lapses: BTreeSet::new(),
+        }
+    }
+
     pub(super) fn claim(&mut self, key: Key, id: StreamId, opened: bool, now: SystemTime) -> Claim {
         let mut body = None;
         if let Some(record) = self.records.get(&key) {
@@ -38,7 +47,7 @@ impl Claims {
             }
             self.discard(key);
         }
-        let lapses = (!opened).then(|| now + CLAIM_TIME);
+        let lapses = now.checked_add(self.time).filter(|_| !opened);
         self.lapses.extend(lapses.map(|at| (at, key)));
         self.by_stream.insert((id, key));
         self.records.insert(key, Record { id, body, lapses });

@@ -37,7 +37,7 @@ impl Table {
             retention: Retention::new(config.retention, config.tombstone, Arc::clone(&meter)),
             meter,
             logs: ById::default(),
-            claims: Claims::default(),
+            claims: Claims::new(config.claim),
         }
     }
 

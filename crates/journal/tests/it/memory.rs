@@ -23,6 +23,7 @@ fn small(max_total: u64) -> Memory {
         max_total,
         retention,
         tombstone,
+        ..MemoryConfig::default()
     })
 }
 
@@ -400,12 +401,17 @@ fn what_is_found_is_the_writers_own_window() {
 }
 
 #[test]
-fn a_retention_beyond_the_clock_is_no_accident() {
+fn times_beyond_the_clock_are_no_accident() {
     let journal = Memory::new(MemoryConfig {
         max_total: 1 << 20,
         retention: Duration::MAX,
         tombstone: Duration::MAX,
+        claim: Duration::MAX,
     });
     let id = finished(&journal, 10).window.id();
     assert_eq!(find(&journal, id, 1_000_000_000), "here");
+    let (one, two) = (StreamId::generate(at(0)), StreamId::generate(at(0)));
+    let claim = |id, secs| block_on(journal.claim([1; 32], id, at(secs))).unwrap();
+    assert_eq!(claim(one, 0), Claim::Won);
+    assert_ne!(claim(two, 1_000_000_000), Claim::Won);
 }

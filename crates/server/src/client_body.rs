@@ -1,0 +1,169 @@
+//! The body of a request as its client sends it, and what becomes of the part that nobody reads (protocol.md 4.5).
+//!
+//! Many clients write all of their request before they read. If an answer is there earlier and the rest of the body
+//! is left on the socket, such a client is stuck behind it, or has its connection reset under the answer. So a body
+//! that is dropped before its end is read on beside the answer, by whatever path it was dropped: that is why this is
+//! a type and not a call at each refusal.
+//!
+//! What is read on is not kept, and is bounded in bytes and in time. A client that asked before it sends its body
+//! (`Expect: 100-continue`) is stuck behind nothing; reading would only tell it to go on.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http::header::EXPECT;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+/// A request body that is read on when it is dropped early.
+pub(crate) struct ClientBody {
+    /// `None` once it has ended, or broken off.
+    body: Option<Incoming>,
+    /// The client sends nothing before the body is read for the first time.
+    asks: bool,
+}
+
+/// How much of a body that nobody needs is read. More than the APIs behind this proxy take in one request.
+const REST: u64 = 64 << 20;
+/// And for how long. Enough for such a body on an ordinary line, and an end for one that never ends.
+const REST_TIME: Duration = Duration::from_secs(60);
+
+impl ClientBody {
+    /// A request with its body under this care.
+    pub(crate) fn of(request: Request<Incoming>) -> Request<Self> {
+        let asks = request.headers().contains_key(EXPECT);
+        request.map(|body| Self {
+            body: Some(body),
+            asks,
+        })
+    }
+
+    /// Reads to the end and keeps nothing, also when the client has asked whether to send: it has a success for its
+    /// answer, and with that many go on to send.
+    pub(crate) fn discard(mut self) {
+        self.asks = false;
+    }
+}
+
+impl Drop for ClientBody {
+    fn drop(&mut self) {
+        let Some(body) = self.body.take() else { return };
+        if self.asks || body.is_end_stream() {
+            return;
+        }
+        // It ends with the connection, or at its bounds. Without a runtime there is no connection any more.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(read_rest(body));
+        }
+    }
+}
+
+async fn read_rest<B: Body<Data = Bytes>>(body: B) {
+    let mut body = pin!(body);
+    let mut room = REST;
+    let rest = async {
+        while let Some(Ok(frame)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            let length = frame.data_ref().map_or(0, Bytes::len) as u64;
+            match room.checked_sub(length) {
+                Some(left) => room = left,
+                None => break,
+            }
+        }
+    };
+    // Either way it is over: who has not sent all of it by now has had the time to read its answer.
+    let _ = timeout(REST_TIME, rest).await;
+}
+
+impl Body for ClientBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        self.asks = false;
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(Pin::new(body).poll_frame(cx));
+        if !matches!(frame, Some(Ok(_))) {
+            self.body = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// A body without an end: pieces of this many bytes, or silence.
+    struct Endless<'a> {
+        piece: usize,
+        given: &'a mut u64,
+    }
+
+    impl Body for Endless<'_> {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            let piece = self.piece;
+            if piece == 0 {
+                return Poll::Pending;
+            }
+            *self.given += piece as u64;
+            Poll::Ready(Some(Ok(Frame::data(vec![0; piece].into()))))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_without_an_end_is_read_up_to_a_bound_in_bytes() {
+        let mut given = 0;
+        let begun = Instant::now();
+        read_rest(Endless {
+            piece: 1 << 16,
+            given: &mut given,
+        })
+        .await;
+        assert_eq!(given, REST + (1 << 16));
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_go_on_is_waited_for_up_to_a_bound_in_time() {
+        let mut given = 0;
+        let begun = Instant::now();
+        read_rest(Endless {
+            piece: 0,
+            given: &mut given,
+        })
+        .await;
+        // The clock of tests goes in whole milliseconds.
+        assert!(begun.elapsed() - REST_TIME <= Duration::from_millis(1));
+    }
+}
