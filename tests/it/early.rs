@@ -1,4 +1,4 @@
-//! Answers that are there before their request was read whole (protocol.md 4.5).
+//! Answers that are there before their request was read whole (protocol.md 4.6).
 //!
 //! Each client here sends everything before it reads a byte, and more than the buffers of the sockets hold. If nobody
 //! took the rest of its body it would be stuck, or its connection reset under the answer.

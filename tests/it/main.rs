@@ -4,6 +4,7 @@ mod abort;
 mod access;
 mod admin;
 mod clients;
+mod command;
 mod cross_origin;
 mod cursors;
 mod early;

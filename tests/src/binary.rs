@@ -38,9 +38,19 @@ impl Process {
     /// When it cannot be built or started.
     #[must_use]
     pub fn run(arguments: &[&str]) -> Self {
+        Self::run_with(arguments, &[])
+    }
+
+    /// `streamweld` with these arguments, and with these variables and no others.
+    ///
+    /// # Panics
+    /// As [`Process::run`].
+    #[must_use]
+    pub fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(binary())
             .args(arguments)
             .env_clear()
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

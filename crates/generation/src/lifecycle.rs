@@ -320,7 +320,8 @@ impl Lifecycle {
             (State::Streaming { durable: false, .. }, _) => Some(since),
             (_, OrphanPolicy::Continue) => None,
             (_, OrphanPolicy::Cancel) => Some(since),
-            (_, OrphanPolicy::CancelAfter(after)) => Some(since + after),
+            // A client chooses it, and may choose a time that no clock reaches.
+            (_, OrphanPolicy::CancelAfter(after)) => since.checked_add(after),
         }
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn choose(shared: &Shared, request: &Request) -> Answer {
     let path = request.path();
     let patch = match Script::patch_of(request.header("x-mock-script"), query) {
         Ok(patch) => patch,
-        Err(error) => return refuse(&error.to_string()),
+        Err(error) => return refuse(&error.chain()),
     };
     let natural = Dialect::of(&request.method, path);
     let base = match shared.script_at(path) {
@@ -65,7 +65,7 @@ pub(crate) fn choose(shared: &Shared, request: &Request) -> Answer {
         None => base,
         Some(patch) => match base.patched(&patch) {
             Ok(script) => Arc::new(script),
-            Err(error) => return refuse(&error.to_string()),
+            Err(error) => return refuse(&error.chain()),
         },
     };
     perform(script, natural, request)

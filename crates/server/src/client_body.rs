@@ -1,4 +1,4 @@
-//! The body of a request as its client sends it, and what becomes of the part that nobody reads (protocol.md 4.5).
+//! The body of a request as its client sends it, and what becomes of the part that nobody reads (protocol.md 4.6).
 //!
 //! Many clients write all of their request before they read. If an answer is there earlier and the rest of the body
 //! is left on the socket, such a client is stuck behind it, or has its connection reset under the answer. So a body

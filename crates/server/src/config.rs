@@ -154,12 +154,15 @@ impl Secret {
     /// Reads a secret from a file; the last line end is not part of it.
     ///
     /// # Errors
-    /// The file cannot be read, or holds nothing.
+    /// The file cannot be read, or holds no secret that a header field could carry.
     pub fn from_file(path: &PathBuf) -> std::io::Result<Self> {
         let text = std::fs::read_to_string(path)?;
-        Self::new(text.trim_end_matches(['\r', '\n']).to_owned()).ok_or_else(|| {
-            std::io::Error::new(std::io::ErrorKind::InvalidData, "the file is empty")
-        })
+        let text = text.trim_end_matches(['\r', '\n']);
+        let invalid = |message| std::io::Error::new(std::io::ErrorKind::InvalidData, message);
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(invalid("the file has to hold one word of visible ASCII"));
+        }
+        Self::new(text.to_owned()).ok_or_else(|| invalid("the file is empty"))
     }
 
     /// A secret, unless the text is empty.

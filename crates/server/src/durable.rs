@@ -57,9 +57,8 @@ pub(crate) async fn serve(
     let body = RequestBody::new(body, app.edge.max_request_body);
     let candidate = Candidate::new(app, parts, body, peer)?;
     if app.is_shutting_down() {
-        return Err(Error::new(
-            ErrorCode::ShuttingDown,
-            "this replica is shutting down; send the request again",
+        return Err(Error::shutting_down(
+            "the request was not passed on to the backend",
         ));
     }
     candidate.serve(app, peer, request_id).await
@@ -300,9 +299,8 @@ impl Candidate {
                 Ok(response)
             }
             Ok(Told::Other(answer)) => Ok(forward::incoming(app, answer?, peer)),
-            Ok(Told::Cancelled(End::Shutdown)) => Err(Error::new(
-                ErrorCode::ShuttingDown,
-                "this replica is shutting down; send the request again",
+            Ok(Told::Cancelled(End::Shutdown)) => Err(Error::shutting_down(
+                "the backend had not answered the request, which was cancelled there",
             )),
             Ok(Told::Cancelled(End::TooLong)) => Err(Error::new(
                 ErrorCode::BackendTimeout,

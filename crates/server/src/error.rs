@@ -170,6 +170,15 @@ impl Error {
         self
     }
 
+    /// Refuses because of a shutdown; `what` says what became of the request.
+    pub(crate) fn shutting_down(what: &str) -> Self {
+        let message = format!(
+            "this server is shutting down; {what}; send it again on a new connection: at once if another replica \
+             answers this address, else when the server is back"
+        );
+        Self::new(ErrorCode::ShuttingDown, message)
+    }
+
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
         let message = format!("this path answers {allow} only");
         Self {

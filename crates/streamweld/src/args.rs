@@ -1,14 +1,30 @@
-//! The command line. Each flag can be given as a `STREAMWELD_*` variable as well; a flag wins.
+//! The command line. Each flag of `serve` can be given as a `STREAMWELD_*` variable as well; a flag wins.
+//!
+//! [`Args::read`] refuses everything that can be known to be wrong before anything starts, files included, and names
+//! the flag or the variable that it stands in. What it lets through can still fail, but is no mistake in writing.
 
+mod check;
+mod origin;
+
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bytesize::ByteSize;
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use streamweld_generation::OrphanPolicy;
+use streamweld_mock::Script;
+use streamweld_server::config::Secret;
 
-use crate::values::{Url, duration, positive_duration, size};
+use crate::values::{
+    Member, Url, address, backend_name, certificates, credential_header, duration, journal_size,
+    orphan_policy, path_pattern, positive_duration, script, script_file, secret, size,
+};
+
+use self::origin::Origin;
 
 /// Makes streamed answers of inference servers durable and resumable.
 #[derive(Debug, Parser)]
@@ -18,12 +34,38 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+impl Args {
+    /// Reads the command line and the variables.
+    ///
+    /// # Errors
+    /// What is refused, in words for whoever wrote it. Also a wish for help or for the version.
+    pub(crate) fn read<T>(line: impl IntoIterator<Item = T>) -> Result<Self, clap::Error>
+    where
+        T: Into<OsString>,
+    {
+        let line: Vec<OsString> = line.into_iter().map(Into::into).collect();
+        let mut command = Self::command();
+        let matches = command
+            .try_get_matches_from_mut(&line)
+            .map_err(|error| origin::name_variable(error, &line))?;
+        let args = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        let (name, chosen) = matches.subcommand().expect("clap demands a command");
+        let faults = check::faults(&args.command, &Origin::of(chosen));
+        if faults.is_empty() {
+            return Ok(args);
+        }
+        let chosen = command.find_subcommand_mut(name).expect("it was chosen");
+        // Below one another, behind what clap writes in front of the first.
+        Err(chosen.error(ErrorKind::ValueValidation, faults.join("\n       ")))
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve in front of a backend.
     Serve(Box<Serve>),
     /// Be a scriptable fake inference server.
-    Mock(Mock),
+    Mock(Box<Mock>),
     /// Show what it does: cut, resume, second reader, stop.
     Demo(Demo),
 }
@@ -39,37 +81,28 @@ pub(crate) struct Serve {
         value_name = "URL"
     )]
     pub(crate) backend: Url,
-    /// What the backend is called in errors, logs and states [default: default]
-    #[arg(long, env = "STREAMWELD_BACKEND_NAME", value_name = "NAME")]
-    pub(crate) backend_name: Option<String>,
+    // Clients read it in errors, so it is never made from the address.
+    /// What the backend is called in errors, logs and states: 1 to 63 of A-Z a-z 0-9 - . _
+    #[arg(long, env = "STREAMWELD_BACKEND_NAME", value_name = "NAME", default_value = "default", value_parser = backend_name)]
+    pub(crate) backend_name: String,
     /// PEM file with certificates to trust for the backend, besides the system's
-    #[arg(long, env = "STREAMWELD_BACKEND_CA", value_name = "FILE")]
+    #[arg(long, env = "STREAMWELD_BACKEND_CA", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(certificates))]
     pub(crate) backend_ca: Option<PathBuf>,
     /// Speak HTTP/2 to the backend, by prior knowledge when it is plain http
     #[arg(long, env = "STREAMWELD_BACKEND_HTTP2")]
     pub(crate) backend_http2: bool,
     /// Where clients connect
-    #[arg(
-        long,
-        env = "STREAMWELD_LISTEN",
-        value_name = "ADDR",
-        default_value = "127.0.0.1:8080"
-    )]
+    #[arg(long, env = "STREAMWELD_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// Where probes, scrapers and operators connect
-    #[arg(
-        long,
-        env = "STREAMWELD_ADMIN_LISTEN",
-        value_name = "ADDR",
-        default_value = "127.0.0.1:9090"
-    )]
+    #[arg(long, env = "STREAMWELD_ADMIN_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:9090", value_parser = address)]
     pub(crate) admin_listen: SocketAddr,
     /// File with the admin token; without one /admin/* answers loopback only
-    #[arg(long, env = "STREAMWELD_ADMIN_TOKEN_FILE", value_name = "FILE")]
-    pub(crate) admin_token_file: Option<PathBuf>,
+    #[arg(long, env = "STREAMWELD_ADMIN_TOKEN_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(secret))]
+    pub(crate) admin_token_file: Option<Secret>,
 
     /// Bytes of one generation in the journal; its oldest entries go first
-    #[arg(long, env = "STREAMWELD_JOURNAL_PER_GENERATION", value_name = "SIZE", default_value = "32MiB", value_parser = size)]
+    #[arg(long, env = "STREAMWELD_JOURNAL_PER_GENERATION", value_name = "SIZE", default_value = "32MiB", value_parser = journal_size)]
     pub(crate) journal_per_generation: ByteSize,
     /// Bytes of all generations in the journal; finished ones go first
     #[arg(long, env = "STREAMWELD_JOURNAL_TOTAL", value_name = "SIZE", default_value = "512MiB", value_parser = size)]
@@ -79,12 +112,7 @@ pub(crate) struct Serve {
     pub(crate) retention: Duration,
 
     /// What happens when the last reader leaves: continue, cancel, cancel_after=TIME
-    #[arg(
-        long,
-        env = "STREAMWELD_ORPHAN_POLICY",
-        value_name = "POLICY",
-        default_value = "continue"
-    )]
+    #[arg(long, env = "STREAMWELD_ORPHAN_POLICY", value_name = "POLICY", default_value = "continue", value_parser = orphan_policy)]
     pub(crate) orphan_policy: OrphanPolicy,
     /// Longest life of a generation
     #[arg(long, env = "STREAMWELD_MAX_DURATION", value_name = "TIME", default_value = "1h", value_parser = positive_duration)]
@@ -96,20 +124,10 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_RETRY_JOIN", value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub(crate) retry_join: Duration,
     /// GET path whose event streams are made durable; a prefix when it ends in `*` (repeatable)
-    #[arg(
-        long,
-        env = "STREAMWELD_DURABLE_GET",
-        value_name = "PATH",
-        value_delimiter = ','
-    )]
+    #[arg(long, env = "STREAMWELD_DURABLE_GET", value_name = "PATH", value_delimiter = ',', value_parser = path_pattern)]
     pub(crate) durable_get: Vec<String>,
     /// Header field that carries a credential, beside the usual ones (repeatable)
-    #[arg(
-        long,
-        env = "STREAMWELD_CREDENTIAL_HEADER",
-        value_name = "NAME",
-        value_delimiter = ','
-    )]
+    #[arg(long, env = "STREAMWELD_CREDENTIAL_HEADER", value_name = "NAME", value_delimiter = ',', value_parser = credential_header)]
     pub(crate) credential_header: Vec<http::HeaderName>,
 
     /// A comment line is sent after this long without a byte
@@ -175,20 +193,39 @@ pub(crate) enum LogLevel {
 
 /// Be a scriptable fake inference server.
 #[derive(Debug, ClapArgs)]
+#[command(after_help = MEMBERS)]
 pub(crate) struct Mock {
     /// Where to listen
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8000")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8000", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// What to do, as JSON; single members are easier by --set
-    #[arg(long, value_name = "JSON", conflicts_with = "script_file")]
-    pub(crate) script: Option<String>,
+    #[arg(long, value_name = "JSON", conflicts_with = "script_file", value_parser = script)]
+    pub(crate) script: Option<Script>,
     /// A file with the script
-    #[arg(long, value_name = "FILE")]
-    pub(crate) script_file: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(script_file))]
+    pub(crate) script_file: Option<Script>,
     /// A member of the script, such as tokens=50, pace=20ms or end=rst_after:10 (repeatable)
     #[arg(long = "set", value_name = "NAME=VALUE")]
-    pub(crate) set: Vec<String>,
+    pub(crate) set: Vec<Member>,
 }
+
+/// What `streamweld mock --help` says of the script.
+const MEMBERS: &str = "\
+Members of a script that are needed most, as --set takes them (in a shell, in single quotes):
+  tokens=50               how many words the answer has
+  text=\"Hello there\"      what it says
+  pace=20ms               time between two events
+  head_delay=2s           time before the head of the answer
+  first_token_delay=1s    time before the first word
+  status=503              a plain error answer
+  end=rst_after:10        how it ends: done, no_sentinel, no_finish, sentinel_only, torn_last:BYTES,
+                          rst_after:N, fin_after:N, clean_after:N, error_after:N, abort_after:N
+  marks=[{\"after\":5,\"do\":{\"pause\":\"30s\"}}]
+                          what happens on the way: pause, stall, block, huge, bad_utf8, bad_chunk
+  writes={\"bytes\":7}      how many bytes go into one write
+
+docs/mock.md in the source has them all. A request can change the script for itself: with the
+header field `x-mock-script: {\"tokens\":5}`, or with ?mock.tokens=5 in its path.";
 
 /// Show what Streamweld does.
 #[derive(Debug, ClapArgs)]
@@ -202,44 +239,4 @@ pub(crate) struct Demo {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_well_formed() {
-        Args::command().debug_assert();
-    }
-
-    #[test]
-    fn defaults_are_those_of_the_server() {
-        let Ok(Args {
-            command: Command::Serve(serve),
-        }) = Args::try_parse_from(["streamweld", "serve", "--backend", "http://127.0.0.1:8000"])
-        else {
-            panic!("does not parse");
-        };
-        let config = crate::serve::config(&serve).expect("valid");
-        let defaults = streamweld_server::Config::new(config.backend.clone());
-        assert_eq!(format!("{config:?}"), format!("{defaults:?}"));
-    }
-
-    #[test]
-    fn bad_values_are_named() {
-        let error = Args::try_parse_from([
-            "streamweld",
-            "serve",
-            "--backend",
-            "http://a",
-            "--orphan-policy",
-            "stop",
-        ])
-        .expect_err("refused")
-        .to_string();
-        assert!(
-            error.contains("--orphan-policy") && error.contains("cancel_after"),
-            "{error}"
-        );
-    }
-}
+mod tests;

@@ -1,23 +1,29 @@
 //! The `streamweld` command.
+//!
+//! Exit codes (protocol.md 13.1): 2 when what was asked for is refused, which is known before anything starts; 1 when
+//! it could not be started or failed later; 0 at an orderly end.
 
 mod args;
 mod demo;
 mod logging;
 mod mock;
 mod serve;
+mod signals;
 mod values;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::{Args, Command};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::read(std::env::args_os()) {
+        Ok(args) => args,
+        // Help and the version come this way as well, with code 0.
+        Err(refused) => refused.exit(),
+    };
     let outcome = match args.command {
         Command::Serve(serve) => serve::run(*serve),
-        Command::Mock(mock) => mock::run(mock),
+        Command::Mock(mock) => mock::run(*mock),
         Command::Demo(demo) => demo::run(demo),
     };
     match outcome {

@@ -6,78 +6,70 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
-use serde_json::{Map, Value};
+use anyhow::Context;
 use streamweld_mock::{Mock, MockConfig, Script};
 
 use crate::args;
 use crate::serve::runtime;
+use crate::signals::Signals;
 
-/// Serves until it is interrupted.
+/// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(args: args::Mock) -> anyhow::Result<ExitCode> {
-    let script = script(&args)?;
+    let listen = args.listen;
+    let script = script(args)?;
     runtime(None)?.block_on(async {
         let config = MockConfig {
             default: script,
             ..MockConfig::default()
         };
-        let mock = Mock::bind(args.listen, config)
+        let mut signals = Signals::new()?;
+        let mock = Mock::bind(listen, config)
             .await
-            .with_context(|| format!("cannot listen on {}", args.listen))?;
+            .with_context(|| format!("cannot listen on {listen}"))?;
         println!("mock listening on {}", mock.url());
-        tokio::signal::ctrl_c()
-            .await
-            .context("cannot listen for signals")?;
+        signals.next().await;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-fn script(args: &args::Mock) -> anyhow::Result<Script> {
-    let base = match (&args.script, &args.script_file) {
-        (Some(json), _) => Script::from_json(json)?,
-        (None, Some(file)) => {
-            let json = std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read {}", file.display()))?;
-            Script::from_json(&json)?
-        }
-        (None, None) => Script::default(),
-    };
-    let mut patch = Map::new();
-    for set in &args.set {
-        let Some((name, value)) = set.split_once('=') else {
-            bail!("--set takes NAME=VALUE, such as tokens=50; got {set:?}");
-        };
-        // `5` and `{"batch":8}` are JSON; `20ms` and `rst_after:5` are plain words.
-        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-        patch.insert(name.to_owned(), value);
-    }
+fn script(args: args::Mock) -> anyhow::Result<Script> {
+    let base = args.script.or(args.script_file).unwrap_or_default();
+    let patch = args
+        .set
+        .into_iter()
+        .map(|member| (member.name, member.value))
+        .collect();
     Ok(base.patched(&patch)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::{Args, Command};
 
-    fn args(set: &[&str]) -> args::Mock {
-        args::Mock {
-            listen: ([127, 0, 0, 1], 0).into(),
-            script: None,
-            script_file: None,
-            set: set.iter().map(|set| (*set).to_owned()).collect(),
-        }
+    #[track_caller]
+    fn read(line: &[&str]) -> Script {
+        let args = Args::read([&["streamweld", "mock"], line].concat()).expect("valid");
+        let Command::Mock(mock) = args.command else {
+            panic!("another command");
+        };
+        script(*mock).expect("valid")
     }
 
     #[test]
     fn members_are_set_by_name() {
-        let script = script(&args(&["tokens=50", "end=rst_after:10"])).expect("valid");
-        assert_eq!(script.tokens, Some(50));
+        let script = read(&["--set", "tokens=50", "--set=end=rst_after:10"]);
+        assert_eq!(script, Script::tokens(50).rst_after(10));
     }
 
     #[test]
-    fn unknown_members_are_named() {
-        let error = script(&args(&["tokenz=50"]))
-            .expect_err("refused")
-            .to_string();
-        assert!(error.contains("tokenz"), "{error}");
+    fn members_change_the_script_that_is_given() {
+        let script = read(&[
+            "--set",
+            "tokens=5",
+            "--script",
+            r#"{"tokens":9,"bom":true}"#,
+        ]);
+        assert_eq!((script.tokens, script.bom), (Some(5), true));
     }
 }

@@ -5,16 +5,16 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use streamweld_generation::OrphanPolicy;
-use streamweld_server::config::{EdgeConfig, GenerationConfig, JournalConfig, Secret};
+use streamweld_server::config::{EdgeConfig, GenerationConfig, JournalConfig};
 use streamweld_server::{Config, Server};
 use streamweld_upstream::{Backend, Protocol, UpstreamConfig};
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::info;
 
 use crate::args::Serve;
 use crate::logging;
+use crate::signals::Signals;
 use crate::values::show_size;
 
 /// Serves until SIGTERM or SIGINT.
@@ -30,17 +30,7 @@ pub(crate) fn run(args: Serve) -> anyhow::Result<ExitCode> {
 
 /// What the command line asks for.
 pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
-    // Clients read the name in errors, so it is never made from the address.
-    let name = args.backend_name.as_deref().unwrap_or("default");
-    let backend = Backend::named(name, args.backend.checked()?);
-    let admin_token = args
-        .admin_token_file
-        .as_ref()
-        .map(|file| {
-            Secret::from_file(file)
-                .with_context(|| format!("cannot read admin-token-file {}", file.display()))
-        })
-        .transpose()?;
+    let backend = Backend::named(args.backend_name.as_str(), args.backend.checked()?);
     Ok(Config {
         listen: args.listen,
         admin_listen: args.admin_listen,
@@ -82,7 +72,7 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             max_kept_body: bytes(args.max_kept_body.as_u64()),
             ..EdgeConfig::default()
         },
-        admin_token,
+        admin_token: args.admin_token_file.clone(),
         shutdown_grace: args.shutdown_grace,
     })
 }
@@ -103,30 +93,6 @@ async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     tokio::select! {
         () = &mut running => Ok(ExitCode::SUCCESS),
         code = signals.next() => Ok(ExitCode::from(code)),
-    }
-}
-
-/// The two signals that end a server.
-struct Signals {
-    term: Signal,
-    int: Signal,
-}
-
-impl Signals {
-    fn new() -> anyhow::Result<Self> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self {
-            term: listen(SignalKind::terminate())?,
-            int: listen(SignalKind::interrupt())?,
-        })
-    }
-
-    /// The exit code that a shell gives a process killed by the signal.
-    async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.term.recv() => 143,
-            _ = self.int.recv() => 130,
-        }
     }
 }
 

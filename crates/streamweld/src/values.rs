@@ -1,12 +1,19 @@
-//! How sizes and durations are written on the command line.
+//! How single values are written on the command line. Each error says what to write instead.
 
 use std::convert::Infallible;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::Context;
 use bytesize::ByteSize;
-use streamweld_upstream::{BackendUrl, BackendUrlError};
+use http::HeaderName;
+use serde_json::{Map, Value};
+use streamweld_generation::OrphanPolicy;
+use streamweld_mock::{BadScript, Script};
+use streamweld_server::config::Secret;
+use streamweld_upstream::{BackendUrl, BackendUrlError, Client, UpstreamConfig};
 
 /// The URL of a backend as it was written.
 ///
@@ -17,8 +24,8 @@ pub(crate) struct Url(Result<BackendUrl, BackendUrlError>);
 
 impl Url {
     /// The URL, if it is one.
-    pub(crate) fn checked(&self) -> anyhow::Result<BackendUrl> {
-        self.0.clone().context("the value of --backend is refused")
+    pub(crate) fn checked(&self) -> Result<BackendUrl, BackendUrlError> {
+        self.0.clone()
     }
 }
 
@@ -30,10 +37,150 @@ impl FromStr for Url {
     }
 }
 
+/// Letters, digits, `-`, `.` and `_`: it stands in JSON, log lines and addresses of people's own tools, and is quoted
+/// nowhere. As long as a label of DNS.
+pub(crate) fn backend_name(text: &str) -> Result<String, String> {
+    let allowed = |c: u8| c.is_ascii_alphanumeric() || b"-._".contains(&c);
+    if (1..=63).contains(&text.len()) && text.bytes().all(allowed) {
+        Ok(text.to_owned())
+    } else {
+        Err("a name is 1 to 63 of A-Z, a-z, 0-9, `-`, `.` and `_`".to_owned())
+    }
+}
+
+/// Where to listen. Names are not looked up: one may stand for several addresses.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "an address is an IP and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::]:8080"
+            .to_owned()
+    })
+}
+
+/// A path, or a prefix that ends in `*`. What could never match is refused.
+pub(crate) fn path_pattern(text: &str) -> Result<String, String> {
+    let path = text.strip_suffix('*').unwrap_or(text);
+    let fault = if !path.starts_with('/') {
+        "a path begins with `/`, such as /feed or /live/*"
+    } else if path.contains('*') {
+        "a path may have a `*` only at its end, where it stands for any rest"
+    } else if path.contains(['?', '#']) {
+        "write the path alone, without a query or a fragment; it holds for any query"
+    } else if !path.bytes().all(|c| c.is_ascii_graphic()) {
+        "write it as a URL has it: a space as %20, other letters as the bytes of their UTF-8"
+    } else {
+        return Ok(text.to_owned());
+    };
+    Err(fault.to_owned())
+}
+
+/// A header field that says who somebody is.
+pub(crate) fn credential_header(text: &str) -> Result<HeaderName, String> {
+    let name: HeaderName = text
+        .parse()
+        .map_err(|_| "not the name of a header field; write it such as x-own-key".to_owned())?;
+    let of_one_request = [
+        "connection",
+        "content-length",
+        "last-event-id",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    if of_one_request.contains(&name.as_str()) || name.as_str().starts_with("x-streamweld-") {
+        return Err(
+            "its value differs from request to request, so no answer could be read again"
+                .to_owned(),
+        );
+    }
+    Ok(name)
+}
+
+/// `continue`, `cancel`, `cancel_after=60s`.
+pub(crate) fn orphan_policy(text: &str) -> Result<OrphanPolicy, String> {
+    match text.parse().map_err(|error| format!("{error}"))? {
+        OrphanPolicy::CancelAfter(after) => bounded(after).map(OrphanPolicy::CancelAfter),
+        policy => Ok(policy),
+    }
+}
+
+/// The admin token in a file.
+pub(crate) fn secret(file: PathBuf) -> std::io::Result<Secret> {
+    Secret::from_file(&file)
+}
+
+/// A file with certificates, tried as the client will use it.
+pub(crate) fn certificates(file: PathBuf) -> Result<PathBuf, String> {
+    let config = UpstreamConfig {
+        extra_ca_file: Some(file.clone()),
+        ..UpstreamConfig::default()
+    };
+    match Client::new(config) {
+        Ok(_) => Ok(file),
+        Err(error) => Err(format!("{:#}", anyhow::Error::from(error))),
+    }
+}
+
+/// A script as JSON.
+pub(crate) fn script(json: &str) -> Result<Script, String> {
+    Script::from_json(json).map_err(reason)
+}
+
+/// A script in a file.
+pub(crate) fn script_file(file: PathBuf) -> Result<Script, Box<dyn Error + Send + Sync>> {
+    Ok(script(&std::fs::read_to_string(file)?)?)
+}
+
+/// One member of a script, checked by itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) value: Value,
+}
+
+impl FromStr for Member {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text
+            .split_once('=')
+            .ok_or("write it as NAME=VALUE, such as tokens=50")?;
+        // `5` and `{"batch":8}` are JSON; `20ms` and `rst_after:5` are plain words.
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+        let one = Map::from_iter([(name.to_owned(), value.clone())]);
+        Script::default().patched(&one).map_err(|error| {
+            let mut reason = reason(error);
+            // `text=5` is read as a number.
+            if reason.ends_with("expected a string") {
+                reason.push_str("; write it as a string in quotes");
+            }
+            reason
+        })?;
+        let name = name.to_owned();
+        Ok(Self { name, value })
+    }
+}
+
+/// The parser shows the flag and its value, so the innermost cause is all that is left to say.
+fn reason(error: BadScript) -> String {
+    anyhow::Error::from(error).root_cause().to_string()
+}
+
 /// `15s`, `10m`, `1h 30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|error| format!("{error}; write it as `15s`, `10m` or `500ms`"))
+        .and_then(bounded)
+}
+
+/// Longer than any process lives, and so short that a clock can be asked for its end.
+fn bounded(time: Duration) -> Result<Duration, String> {
+    const DAY: u64 = 24 * 60 * 60;
+    if time.as_secs() > 36_525 * DAY {
+        Err("must be at most 100 years".to_owned())
+    } else {
+        Ok(time)
+    }
 }
 
 /// A duration above zero.
@@ -57,6 +204,18 @@ pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
     } else {
         Ok(size)
     }
+}
+
+/// The size of one generation's ring. The producer commits up to 64 KiB at once; where only a few of those fit, even a
+/// reader that keeps up is overtaken.
+pub(crate) fn journal_size(text: &str) -> Result<ByteSize, String> {
+    size(text).and_then(|size| {
+        if size.as_u64() < 256 << 10 {
+            Err("must be at least 256KiB, or readers lose what they are about to read".to_owned())
+        } else {
+            Ok(size)
+        }
+    })
 }
 
 /// A size as it is shown: in the largest binary unit that divides it.

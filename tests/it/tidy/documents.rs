@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+use streamweld_mock::Script;
+
 use super::check;
 use super::tree::{File, files, read, root};
 
 const METRICS: &str = "docs/metrics.md";
+const MOCK: &str = "docs/mock.md";
 
 #[test]
 fn metrics_are_documented() {
@@ -82,6 +86,91 @@ fn settings_are_in_the_readme() {
         }
     }
     check("settings are in the README", findings);
+}
+
+#[test]
+fn script_members_are_documented_with_their_defaults() {
+    let Ok(Value::Object(defaults)) = serde_json::to_value(Script::default()) else {
+        panic!("a script is an object");
+    };
+    let text = read(MOCK);
+    // | member | type | default | effect |
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .filter(|cells: &Vec<&str>| cells.len() == 4)
+        .collect();
+    let mut findings = Vec::new();
+    for (member, default) in &defaults {
+        let (member, default) = (format!("`{member}`"), format!("`{default}`"));
+        match &rows
+            .iter()
+            .filter(|row| row[0] == member)
+            .collect::<Vec<_>>()[..]
+        {
+            [row] if row[2] == default => {}
+            [row] => findings.push(format!(
+                "{member}: its default is {default}, {MOCK} says {}",
+                row[2]
+            )),
+            [] => findings.push(format!("{member} is not in {MOCK}")),
+            _ => findings.push(format!("{member} is in {MOCK} more than once")),
+        }
+    }
+    for row in &rows {
+        if !defaults.contains_key(row[0].trim_matches('`')) {
+            findings.push(format!("{} is in {MOCK}, but not in the code", row[0]));
+        }
+    }
+    check("script members are documented", findings);
+}
+
+#[test]
+fn what_script_members_can_be_is_documented() {
+    let text = read(MOCK);
+    let words: BTreeSet<&str> = text
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .collect();
+    let mut findings = Vec::new();
+    // Each is refused with a list of what would have been right.
+    for probe in [
+        r#"{"dialect":"?"}"#,
+        r#"{"usage":"?"}"#,
+        r#"{"writes":"?"}"#,
+        r#"{"line_end":"?"}"#,
+        r#"{"framing":"?"}"#,
+        r#"{"encoding":"?"}"#,
+        r#"{"marks":[{"?":1}]}"#,
+        r#"{"marks":[{"after":1,"do":"?"}]}"#,
+        r#"{"end":{"?":1}}"#,
+        r#"{"end":{"rst_after":{"?":1}}}"#,
+        r#"{"end":{"error_after":{"?":1}}}"#,
+        r#"{"end":{"abort_after":{"?":1}}}"#,
+        r#"{"raw":["?"]}"#,
+    ] {
+        let error: serde_json::Error = serde_json::from_str::<Script>(probe).expect_err("refused");
+        let error = error.to_string();
+        let names: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
+        assert!(!names.is_empty(), "{probe}: {error}");
+        findings.extend(
+            names
+                .into_iter()
+                .filter(|name| !words.contains(name))
+                .map(|name| format!("{name} is not in {MOCK}; it can stand in {probe}")),
+        );
+    }
+    check("what script members can be is documented", findings);
+}
+
+#[test]
+fn the_example_of_a_script_is_one() {
+    let text = read(MOCK);
+    let example = text
+        .split("```json")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
+    Script::from_json(example.expect("an example")).expect("a script");
 }
 
 #[test]

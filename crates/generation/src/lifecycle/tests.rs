@@ -95,6 +95,13 @@ fn cancel_after_waits_and_a_reader_that_comes_back_ends_the_wait() {
 }
 
 #[test]
+fn a_wait_that_no_clock_reaches_never_ends() {
+    let mut life = Life::streaming(OrphanPolicy::CancelAfter(Duration::MAX));
+    assert_eq!(life.on(10, Signal::Readers(0)), None);
+    assert_eq!(life.on(3000, Signal::Tick), None);
+}
+
+#[test]
 fn being_told_twice_that_nobody_reads_does_not_restart_the_wait() {
     let mut life = Life::streaming(OrphanPolicy::CancelAfter(Duration::from_secs(60)));
     life.on(10, Signal::Readers(0));

@@ -104,8 +104,12 @@ pub enum End {
 
 /// The short form of an end was not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown end {0:?}")]
+#[error("unknown end {0:?}; an end is one of {SHORT}")]
 pub struct UnknownEnd(String);
+
+/// Every short form, with the name of what a number in it counts.
+const SHORT: &str = "done, no_sentinel, no_finish, sentinel_only, silence_after_finish, torn_last:BYTES, \
+     rst_after:EVENTS, fin_after:EVENTS, clean_after:EVENTS, error_after:EVENTS, abort_after:EVENTS";
 
 impl FromStr for End {
     type Err = UnknownEnd;
@@ -187,6 +191,22 @@ mod tests {
                 sentinel: false,
             }),
         );
+    }
+
+    #[test]
+    fn an_unknown_end_is_told_every_one_that_there_is() {
+        let shown: Vec<&str> = SHORT.split(", ").collect();
+        for short in &shown {
+            let short = short.replace("BYTES", "1").replace("EVENTS", "1");
+            assert!(short.parse::<End>().is_ok(), "{short}");
+        }
+        // The long form comes from the derive, which knows all names.
+        let error = serde_json::from_str::<End>(r#"{"?":1}"#)
+            .unwrap_err()
+            .to_string();
+        let all: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
+        let names = shown.iter().map(|short| short.split(':').next().unwrap());
+        assert_eq!(names.collect::<Vec<_>>(), all);
     }
 
     #[test]

@@ -7,10 +7,30 @@ use serde_json::{Map, Value};
 
 use super::Script;
 
-/// A script, or a change to one, was not understood.
+/// A script, or a change to one, was not understood. The source says why.
 #[derive(Debug, thiserror::Error)]
-#[error("bad script: {0}")]
-pub struct BadScript(#[from] serde_json::Error);
+#[non_exhaustive]
+pub enum BadScript {
+    /// It is no JSON, or has a member that a script has not.
+    #[error("bad script")]
+    Json(#[from] serde_json::Error),
+    /// A member has a value that it cannot have.
+    #[error("bad value of the script member `{name}`")]
+    Member {
+        /// Which.
+        name: String,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+}
+
+impl BadScript {
+    /// Everything on one line, for an answer that has no log beside it.
+    pub(crate) fn chain(&self) -> String {
+        let (Self::Json(source) | Self::Member { source, .. }) = self;
+        format!("{self}: {source}")
+    }
+}
 
 impl Script {
     /// Reads a script from JSON.
@@ -20,15 +40,23 @@ impl Script {
 
     /// This script with some members replaced.
     pub fn patched(&self, patch: &Map<String, Value>) -> Result<Self, BadScript> {
-        let mut script = serde_json::to_value(self)?;
-        if let Value::Object(members) = &mut script {
-            members.extend(
-                patch
-                    .iter()
-                    .map(|(name, value)| (name.clone(), value.clone())),
-            );
+        let Value::Object(mut members) = serde_json::to_value(self)? else {
+            unreachable!("a struct serialises to an object");
+        };
+        for (name, value) in patch {
+            // One at a time: an error about a value in memory does not tell where it stands.
+            let known = members.insert(name.clone(), value.clone()).is_some();
+            let one = Map::from_iter([(name.clone(), value.clone())]);
+            if let Err(source) = serde_json::from_value::<Self>(Value::Object(one)) {
+                return Err(if known {
+                    let name = name.clone();
+                    BadScript::Member { name, source }
+                } else {
+                    source.into()
+                });
+            }
         }
-        Ok(serde_json::from_value(script)?)
+        Ok(serde_json::from_value(Value::Object(members))?)
     }
 
     /// This script with what the request asks for, or `None` when it asks for nothing.
@@ -102,8 +130,28 @@ mod tests {
         let patch = Script::patch_of(None, Some("mock.tokns=5"))
             .unwrap()
             .unwrap();
-        assert!(Script::new().patched(&patch).is_err());
+        let error = Script::new().patched(&patch).unwrap_err();
+        assert!(matches!(error, BadScript::Json(_)), "{error:?}");
         assert!(Script::patch_of(None, Some("x=1")).unwrap().is_none());
+    }
+
+    /// What went wrong, as it is shown, and where it stands in the chain.
+    #[track_caller]
+    fn check(query: &str, member: &str, reason: &str) {
+        let patch = Script::patch_of(None, Some(query)).unwrap().unwrap();
+        let error = Script::new().patched(&patch).unwrap_err();
+        let chain = error.chain();
+        assert_eq!(chain.matches(reason).count(), 1, "{chain}");
+        assert!(chain.contains(member), "{chain}");
+        assert!(!error.to_string().contains(reason), "one level: {error}");
+    }
+
+    #[test]
+    fn an_error_names_the_member_and_gives_its_reason_once() {
+        check("mock.bom&mock.end=foo", "`end`", "unknown end \"foo\"");
+        check("mock.text=5", "`text`", "invalid type");
+        check("mock.pace=5parsecs", "`pace`", "unknown time unit");
+        check("mock.tokenz=5", "bad script:", "unknown field `tokenz`");
     }
 
     #[test]

@@ -1,0 +1,104 @@
+//! What a value alone does not show: how settings go together.
+
+use std::net::{IpAddr, SocketAddr};
+
+use streamweld_upstream::BackendUrl;
+
+use super::{Command, Origin, Serve};
+use crate::values::{Url, show_size};
+
+/// Every fault, each naming the settings that it is about and what to do.
+pub(super) fn faults(command: &Command, origin: &Origin<'_>) -> Vec<String> {
+    match command {
+        Command::Serve(args) => serve(args, origin),
+        Command::Mock(_) => Vec::new(),
+        Command::Demo(args) => args
+            .backend
+            .iter()
+            .filter_map(|url| backend(url, origin).err())
+            .collect(),
+    }
+}
+
+fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
+    let mut faults = Vec::new();
+    match backend(&args.backend, origin) {
+        Ok(url) => faults.extend(around_the_backend(args, &url, origin)),
+        Err(fault) => faults.push(fault),
+    }
+    if clash(args.listen, args.admin_listen) {
+        faults.push(format!(
+            "{} ({}) and {} ({}) are the same place; give each a port of its own",
+            origin.name("listen"),
+            args.listen,
+            origin.name("admin_listen"),
+            args.admin_listen,
+        ));
+    }
+    let (total, one) = (args.journal_total, args.journal_per_generation);
+    if total < one {
+        faults.push(format!(
+            "{} ({}) is below {} ({}), so the journal could not hold one whole answer; raise the first or lower \
+             the second",
+            origin.name("journal_total"),
+            show_size(total.as_u64()),
+            origin.name("journal_per_generation"),
+            show_size(one.as_u64()),
+        ));
+    }
+    faults
+}
+
+/// The URL itself is never repeated: people write passwords there.
+fn backend(url: &Url, origin: &Origin<'_>) -> Result<BackendUrl, String> {
+    url.checked().map_err(|error| {
+        format!(
+            "{} is refused: {error}; write it as http://HOST:PORT or https://HOST, with at most a path behind it",
+            origin.name("backend"),
+        )
+    })
+}
+
+fn around_the_backend(args: &Serve, url: &BackendUrl, origin: &Origin<'_>) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (setting, listener) in [("listen", args.listen), ("admin_listen", args.admin_listen)] {
+        if leads_to(url, listener) {
+            faults.push(format!(
+                "{} leads to {} ({listener}), which is Streamweld itself; name the inference server",
+                origin.name("backend"),
+                origin.name(setting),
+            ));
+        }
+    }
+    if args.backend_ca.is_some() && !url.is_tls() {
+        faults.push(format!(
+            "{} has no use while {} is plain http; write https there, or leave the certificates out",
+            origin.name("backend_ca"),
+            origin.name("backend"),
+        ));
+    }
+    faults
+}
+
+/// Whether two listeners cannot both be had. An address that only may overlap is left to the operating system.
+fn clash(one: SocketAddr, other: SocketAddr) -> bool {
+    let (a, b) = (one.ip(), other.ip());
+    let overlap = a.is_ipv4() == b.is_ipv4() && (a.is_unspecified() || b.is_unspecified());
+    one.port() != 0 && one.port() == other.port() && (a == b || overlap)
+}
+
+/// Whether the backend is the listener, as far as that shows without a look-up of its name.
+fn leads_to(url: &BackendUrl, listener: SocketAddr) -> bool {
+    if url.port() != listener.port() {
+        return false;
+    }
+    let here =
+        |ip: IpAddr| ip == listener.ip() || (listener.ip().is_unspecified() && ip.is_loopback());
+    match url.host().parse::<IpAddr>() {
+        Ok(ip) => here(ip),
+        Err(_) => {
+            url.host().eq_ignore_ascii_case("localhost")
+                && (listener.ip().is_unspecified() || listener.ip().is_loopback())
+        }
+    }
+}

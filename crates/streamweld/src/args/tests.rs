@@ -1,0 +1,267 @@
+//! What the command line accepts and refuses, and what it says then.
+
+use super::*;
+
+#[track_caller]
+fn read(line: &[&str]) -> Result<Args, String> {
+    Args::read([&["streamweld"], line].concat()).map_err(|error| error.to_string())
+}
+
+#[track_caller]
+fn serve(more: &[&str]) -> Result<Serve, String> {
+    let args = read(&[&["serve", "--backend=http://127.0.0.1:8000"], more].concat())?;
+    match args.command {
+        Command::Serve(serve) => Ok(*serve),
+        _ => panic!("another command"),
+    }
+}
+
+/// These arguments are refused, and the error says all of this.
+#[track_caller]
+fn check(more: &[&str], said: &[&str]) {
+    let error = serve(more).expect_err("refused");
+    for said in said {
+        assert!(error.contains(said), "{said:?} is not said: {error}");
+    }
+}
+
+#[track_caller]
+fn accept(more: &[&str]) {
+    serve(more).expect("accepted");
+}
+
+#[test]
+fn the_command_line_is_well_formed() {
+    Args::command().debug_assert();
+}
+
+#[test]
+fn defaults_are_those_of_the_server() {
+    let serve = serve(&[]).expect("valid");
+    let config = crate::serve::config(&serve).expect("valid");
+    let defaults = streamweld_server::Config::new(config.backend.clone());
+    assert_eq!(format!("{config:?}"), format!("{defaults:?}"));
+}
+
+#[test]
+fn bad_values_are_named() {
+    check(
+        &["--orphan-policy=stop"],
+        &["--orphan-policy", "cancel_after"],
+    );
+    check(&["--listen=localhost:80"], &["--listen", "0.0.0.0:8080"]);
+    check(&["--credential-header=x y"], &["--credential-header"]);
+    check(&["--threads=0"], &["--threads", "1..=1024"]);
+}
+
+#[test]
+fn times_have_a_unit_and_bounds() {
+    for setting in [
+        "max-duration",
+        "heartbeat",
+        "write-timeout",
+        "connect-timeout",
+        "first-byte-timeout",
+    ] {
+        let flag = format!("--{setting}");
+        check(&[&flag, "0s"], &[&flag, "above zero"]);
+    }
+    // Zero has a sense here: nothing is kept, joined or waited for.
+    for setting in ["retention", "retry-join", "shutdown-grace"] {
+        accept(&[&format!("--{setting}=0s")]);
+        check(
+            &[&format!("--{setting}=101years")],
+            &[&format!("--{setting}"), "100 years"],
+        );
+    }
+    check(
+        &["--orphan-policy=cancel_after=101years"],
+        &["--orphan-policy", "100 years"],
+    );
+}
+
+#[test]
+fn sizes_are_above_zero() {
+    for setting in [
+        "journal-per-generation",
+        "journal-total",
+        "max-event",
+        "max-request-body",
+        "max-kept-body",
+    ] {
+        let flag = format!("--{setting}");
+        check(&[&flag, "0"], &[&flag, "above zero"]);
+    }
+}
+
+#[test]
+fn the_journal_holds_at_least_one_ring() {
+    accept(&["--journal-total=32MiB"]);
+    check(
+        &["--journal-total=31MiB"],
+        &[
+            "--journal-total (31MiB)",
+            "--journal-per-generation (32MiB)",
+        ],
+    );
+    check(&["--journal-per-generation=1GiB"], &["--journal-total"]);
+    // Smaller, and a reader would be overtaken by the first batch.
+    accept(&["--journal-per-generation=256KiB"]);
+    check(
+        &["--journal-per-generation=255KiB"],
+        &["--journal-per-generation", "256KiB"],
+    );
+}
+
+#[test]
+fn the_name_of_a_backend_can_stand_anywhere() {
+    let longest = "a".repeat(63);
+    for name in ["default", "gpu-1.rack_2", "A", longest.as_str()] {
+        assert_eq!(
+            serve(&["--backend-name", name]).map(|args| args.backend_name),
+            Ok(name.to_owned())
+        );
+    }
+    let longer = "a".repeat(64);
+    for name in ["", " ", "a b", "a\"b", "ä", "a/b", "a:1", "a\n", &longer] {
+        check(
+            &[&format!("--backend-name={name}")],
+            &["--backend-name", "1 to 63"],
+        );
+    }
+}
+
+#[test]
+fn durable_paths_can_match() {
+    accept(&["--durable-get=/feed,/live/*", "--durable-get=/*"]);
+    check(
+        &["--durable-get=feed"],
+        &["--durable-get", "begins with `/`"],
+    );
+    check(&["--durable-get=*"], &["begins with `/`"]);
+    check(&["--durable-get="], &["begins with `/`"]);
+    check(&["--durable-get=/feed,"], &["begins with `/`"]);
+    check(&["--durable-get=/a/*/b"], &["only at its end"]);
+    check(&["--durable-get=/feed?x=1"], &["without a query"]);
+    check(&["--durable-get=/feed#x"], &["without a query"]);
+    check(&["--durable-get=/my feed"], &["as a URL"]);
+    check(&["--durable-get=/größe"], &["as a URL"]);
+}
+
+#[test]
+fn a_credential_is_no_field_that_differs_between_requests() {
+    accept(&["--credential-header=x-own,Cookie"]);
+    for name in ["last-event-id", "Content-Length", "X-Streamweld-Events"] {
+        check(
+            &["--credential-header", name],
+            &["--credential-header", "could be read again"],
+        );
+    }
+}
+
+#[test]
+fn listeners_are_two_places() {
+    accept(&["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]);
+    accept(&["--listen=127.0.0.1:80", "--admin-listen=127.0.0.2:80"]);
+    for admin in ["127.0.0.1:80", "0.0.0.0:80"] {
+        check(
+            &["--listen=127.0.0.1:80", "--admin-listen", admin],
+            &["--listen (127.0.0.1:80)", "--admin-listen ("],
+        );
+    }
+}
+
+#[test]
+fn the_backend_is_somebody_else() {
+    accept(&["--listen=127.0.0.2:8000"]);
+    for listen in ["127.0.0.1:8000", "0.0.0.0:8000"] {
+        check(&["--listen", listen], &["--backend leads to --listen"]);
+    }
+    check(
+        &["--admin-listen=127.0.0.1:8000"],
+        &["--backend leads to --admin-listen"],
+    );
+}
+
+#[test]
+fn the_url_of_a_backend_has_nothing_that_is_dropped() {
+    for (url, said) in [
+        ("engine:8000", "scheme"),
+        ("ftp://engine", "scheme"),
+        ("http://s3cret:s3cret@engine", "user information"),
+        ("http://engine/?key=s3cret", "query"),
+        ("http://engine/#s3cret", "fragment"),
+    ] {
+        for command in ["serve", "demo"] {
+            let error = read(&[command, "--backend", url]).expect_err("refused");
+            assert!(error.contains("--backend is refused"), "{error}");
+            assert!(
+                error.contains(said) && error.contains("http://HOST"),
+                "{error}"
+            );
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn files_are_read_before_anything_starts() {
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    check(
+        &["--admin-token-file=/nowhere"],
+        &["--admin-token-file", "/nowhere", "No such file"],
+    );
+    check(
+        &["--admin-token-file", here],
+        &["--admin-token-file", "one word"],
+    );
+    check(
+        &["--backend-ca=/nowhere"],
+        &["--backend-ca", "/nowhere", "No such file"],
+    );
+    check(&["--backend-ca", here], &["--backend-ca", "no certificate"]);
+}
+
+#[test]
+fn every_fault_is_told_at_once() {
+    check(
+        &["--journal-total=1MiB", "--listen=127.0.0.1:9090"],
+        &["--journal-total", "--admin-listen"],
+    );
+}
+
+/// This script is refused, and the reason is given once.
+#[track_caller]
+fn check_mock(line: &[&str], flag: &str, reason: &str) {
+    let error = read(&[&["mock"], line].concat()).expect_err("refused");
+    assert!(error.contains(flag), "{error}");
+    assert_eq!(error.matches(reason).count(), 1, "{error}");
+}
+
+#[test]
+fn a_bad_script_is_told_once_and_where() {
+    check_mock(&["--set=tokenz=50"], "--set", "unknown field");
+    check_mock(&["--set=end=foo"], "end=foo", "unknown end");
+    check_mock(&["--set=tokens"], "--set", "write it as NAME=VALUE");
+    check_mock(&["--set=text=5"], "text=5", "a string in quotes");
+    check_mock(&["--script={"], "--script", "EOF while parsing");
+    check_mock(&["--script={\"x\":1}"], "--script", "unknown field");
+    check_mock(&["--script-file=/nowhere"], "/nowhere", "No such file");
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    check_mock(&["--script-file", here], "Cargo.toml", "at line 1");
+}
+
+#[test]
+fn the_members_that_the_help_names_work_as_they_stand() {
+    let examples: Vec<&str> = MEMBERS
+        .lines()
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| !line.starts_with(' '))
+        .map(|line| line.split("  ").next().unwrap_or(line))
+        .collect();
+    assert!(examples.len() > 5, "{examples:?}");
+    for example in examples {
+        let line = ["streamweld", "mock", "--set", example];
+        assert!(Args::read(line).is_ok(), "{example}");
+    }
+}
