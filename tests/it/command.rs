@@ -43,7 +43,7 @@ async fn what_is_asked_for_wrongly_is_2() {
         (&["serve", BACKEND, "--durable-get=foo"], "--durable-get"),
         (&["serve", BACKEND, "--backend-name=a b"], "--backend-name"),
         (
-            &["serve", BACKEND, "--journal-total=1MiB"],
+            &["serve", BACKEND, "--journal-total=1KiB"],
             "--journal-total",
         ),
         (
@@ -116,7 +116,7 @@ async fn a_bad_value_is_named_by_its_variable_where_it_came_from_one() {
         ("ADMIN_LISTEN", "127.0.0.1:8080"),
         ("ADMIN_TOKEN_FILE", "/nowhere"),
         ("JOURNAL_PER_GENERATION", "1GiB"),
-        ("JOURNAL_TOTAL", "1MiB"),
+        ("JOURNAL_TOTAL", "1KiB"),
         ("ORPHAN_POLICY", "stop"),
         ("HEARTBEAT", "0s"),
         ("DURABLE_GET", "/feed,foo"),

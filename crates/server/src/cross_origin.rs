@@ -86,5 +86,5 @@ pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Far above what a policy takes , with every method and dozens of field names, and little beside the log of any answer.
+/// Far above what a policy takes, with every method and dozens of field names, and little beside the log of any answer.
 const MAX_KEPT: usize = 4 << 10;

@@ -34,6 +34,14 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+impl Serve {
+    /// What one generation may hold: by default no more than all together.
+    pub(crate) fn per_generation(&self) -> ByteSize {
+        let default = ByteSize::mib(32).min(self.journal_total);
+        self.journal_per_generation.unwrap_or(default)
+    }
+}
+
 impl Args {
     /// Reads the command line and the variables.
     ///
@@ -101,11 +109,11 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_ADMIN_TOKEN_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(secret))]
     pub(crate) admin_token_file: Option<Secret>,
 
-    /// Bytes of one generation in the journal; its oldest entries go first
-    #[arg(long, env = "STREAMWELD_JOURNAL_PER_GENERATION", value_name = "SIZE", default_value = "32MiB", value_parser = journal_size)]
-    pub(crate) journal_per_generation: ByteSize,
+    /// Bytes of one generation in the journal; its oldest entries go first [default: 32MiB, or a smaller total]
+    #[arg(long, env = "STREAMWELD_JOURNAL_PER_GENERATION", value_name = "SIZE", value_parser = journal_size)]
+    pub(crate) journal_per_generation: Option<ByteSize>,
     /// Bytes of all generations in the journal; finished ones go first
-    #[arg(long, env = "STREAMWELD_JOURNAL_TOTAL", value_name = "SIZE", default_value = "512MiB", value_parser = size)]
+    #[arg(long, env = "STREAMWELD_JOURNAL_TOTAL", value_name = "SIZE", default_value = "512MiB", value_parser = journal_size)]
     pub(crate) journal_total: ByteSize,
     /// How long a generation can be read after its end
     #[arg(long, env = "STREAMWELD_RETENTION", value_name = "TIME", default_value = "10m", value_parser = duration)]

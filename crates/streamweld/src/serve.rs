@@ -47,7 +47,7 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             ..UpstreamConfig::default()
         },
         journal: JournalConfig {
-            per_generation: bytes(args.journal_per_generation.as_u64()),
+            per_generation: bytes(args.per_generation().as_u64()),
             total: args.journal_total.as_u64(),
             retention: args.retention,
             ..JournalConfig::default()

@@ -35,7 +35,7 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
             args.admin_listen,
         ));
     }
-    let (total, one) = (args.journal_total, args.journal_per_generation);
+    let (total, one) = (args.journal_total, args.per_generation());
     if total < one {
         faults.push(format!(
             "{} ({}) is below {} ({}), so the journal could not hold one whole answer; raise the first or lower \

@@ -96,14 +96,15 @@ fn sizes_are_above_zero() {
 
 #[test]
 fn the_journal_holds_at_least_one_ring() {
-    accept(&["--journal-total=32MiB"]);
+    accept(&["--journal-total=31MiB"]);
     check(
-        &["--journal-total=31MiB"],
+        &["--journal-total=31MiB", "--journal-per-generation=32MiB"],
         &[
             "--journal-total (31MiB)",
             "--journal-per-generation (32MiB)",
         ],
     );
+    check(&["--journal-total=255KiB"], &["--journal-total", "256KiB"]);
     check(&["--journal-per-generation=1GiB"], &["--journal-total"]);
     // Smaller, and a reader would be overtaken by the first batch.
     accept(&["--journal-per-generation=256KiB"]);
@@ -225,7 +226,7 @@ fn files_are_read_before_anything_starts() {
 #[test]
 fn every_fault_is_told_at_once() {
     check(
-        &["--journal-total=1MiB", "--listen=127.0.0.1:9090"],
+        &["--journal-per-generation=1GiB", "--listen=127.0.0.1:9090"],
         &["--journal-total", "--admin-listen"],
     );
 }
