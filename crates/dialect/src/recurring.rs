@@ -21,7 +21,7 @@ use crate::probe::NAMES;
 /// numbers, and learning would be paid for nothing.
 const PATIENCE: u8 = 16;
 /// A pattern of more gaps saves nothing.
-const MAX_GAPS: usize = 12;
+const MAX_GAPS: usize = 11;
 
 /// What ordinary chunks of one stream have in common.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +30,11 @@ pub(crate) struct Recurring {
     last: Box<[u8]>,
     /// The segments, one behind the other. The first one begins the chunk, the last one, which may be empty, ends it.
     fixed: Vec<u8>,
-    /// Where each segment ends. Empty until a pattern is known.
-    ends: Vec<usize>,
+    /// Where each segment ends. In place, because it is read for every chunk of a stream that was not looked at since
+    /// its last one: each piece of memory more is a wait for it.
+    ends: [u32; MAX_GAPS + 1],
+    /// How many segments there are. None until a pattern is known.
+    count: u8,
     misses: u8,
 }
 
@@ -48,7 +51,10 @@ impl Recurring {
     fn matches(&self, data: &[u8]) -> bool {
         let mut rest = data;
         let mut start = 0;
-        for &end in &self.ends {
+        for end in self.ends[..self.count.into()]
+            .iter()
+            .map(|end| *end as usize)
+        {
             if start > 0 {
                 let gap = memchr(b'"', rest).unwrap_or(rest.len());
                 if NAMES.contains(&&rest[..gap]) {
@@ -73,14 +79,18 @@ impl Recurring {
         }
         self.misses += 1;
         if let Some((fixed, ends)) = pattern(&self.last, data) {
-            (self.fixed, self.ends) = (fixed, ends);
+            self.fixed = fixed;
+            self.count = ends.len() as u8;
+            for (known, end) in self.ends.iter_mut().zip(ends) {
+                *known = end;
+            }
         }
         self.last = data.into();
     }
 }
 
 /// What two chunks have in common, if they have the same quotes and the gaps are where nothing is decided.
-fn pattern(one: &[u8], other: &[u8]) -> Option<(Vec<u8>, Vec<usize>)> {
+fn pattern(one: &[u8], other: &[u8]) -> Option<(Vec<u8>, Vec<u32>)> {
     let is_quote = |byte: &u8| *byte == b'"';
     let mut others = other.split(is_quote);
     let (mut fixed, mut ends) = (Vec::new(), Vec::new());
@@ -95,11 +105,11 @@ fn pattern(one: &[u8], other: &[u8]) -> Option<(Vec<u8>, Vec<usize>)> {
         if decides_what_follows(&fixed) || ends.len() == MAX_GAPS {
             return None;
         }
-        ends.push(fixed.len());
+        ends.push(u32::try_from(fixed.len()).ok()?);
     }
     // The quotes at both ends of what varies stay: every segment but the last has at least one byte.
     let same = others.next().is_none() && ends.first().is_none_or(|end| *end > 0);
-    ends.push(fixed.len());
+    ends.push(u32::try_from(fixed.len()).ok()?);
     same.then_some((fixed, ends))
 }
 

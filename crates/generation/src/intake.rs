@@ -2,7 +2,6 @@
 
 use std::time::SystemTime;
 
-use bytes::Bytes;
 use streamweld_dialect::{Dialect, FailureClass};
 use streamweld_journal::{Kind, Staging, Window};
 use streamweld_sse::{DecodeError, Decoder, Event, Limits, Retry, encode_lines};
@@ -33,57 +32,54 @@ impl Intake {
         }
     }
 
-    /// Stages every event that `batch` completes, under one lock. Gives the end if one of them brought it; what comes
+    /// Stages every event that `bytes` completes, under one lock. Gives the end if one of them brought it; what comes
     /// after it is nobody's.
     pub(crate) fn take(
         &mut self,
-        batch: &[Bytes],
+        mut bytes: &[u8],
         window: &Window,
         lifecycle: &mut Lifecycle,
         counters: &Counters,
     ) -> Option<End> {
-        let (now, stamp) = (Instant::now().into_std(), SystemTime::now());
+        let stamp = SystemTime::now();
         let mut staging: Option<Staging<'_>> = None;
         let mut staged = 0;
         let mut end = None;
-        'batch: for bytes in batch {
-            let mut input = &bytes[..];
-            loop {
-                let event = match self.decoder.decode(&mut input) {
-                    Ok(Some(event)) => event,
-                    Ok(None) => break,
-                    Err(error) => {
-                        let (class, message) = unusable(&error, self.max_event);
-                        end = lifecycle.unusable(class, message);
-                        break 'batch;
-                    }
-                };
-                if self.keeps_id {
-                    if let Some(id) = event.id() {
-                        self.upstream_id = Some(id.to_owned());
-                    }
+        loop {
+            let event = match self.decoder.decode(&mut bytes) {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(error) => {
+                    let (class, message) = unusable(&error, self.max_event);
+                    end = lifecycle.unusable(class, message);
+                    break;
                 }
-                let mut stage = |lines: &mut dyn FnMut(&mut Vec<u8>)| {
-                    staged += 1;
-                    staging
-                        .get_or_insert_with(|| window.stage(stamp))
-                        .push(Kind::Event, |out| lines(out));
-                };
-                let on = lifecycle.event(&event, now);
-                match &on {
-                    OnEvent::Stage | OnEvent::StageAndEnd(_) => {
-                        stage(&mut |out| encode_lines(&event, self.retry, out));
-                    }
-                    OnEvent::End {
-                        salvage: Some(lines),
-                        ..
-                    } => stage(&mut |out| out.extend_from_slice(lines)),
-                    OnEvent::Skip | OnEvent::End { salvage: None, .. } => {}
+            };
+            if self.keeps_id {
+                if let Some(id) = event.id() {
+                    self.upstream_id = Some(id.to_owned());
                 }
-                if let OnEvent::StageAndEnd(found) | OnEvent::End { end: found, .. } = on {
-                    end = Some(found);
-                    break 'batch;
+            }
+            let mut stage = |lines: &mut dyn FnMut(&mut Vec<u8>)| {
+                staged += 1;
+                staging
+                    .get_or_insert_with(|| window.stage(stamp))
+                    .push(Kind::Event, |out| lines(out));
+            };
+            let on = lifecycle.event(&event, || Instant::now().into_std());
+            match &on {
+                OnEvent::Stage | OnEvent::StageAndEnd(_) => {
+                    stage(&mut |out| encode_lines(&event, self.retry, out));
                 }
+                OnEvent::End {
+                    salvage: Some(lines),
+                    ..
+                } => stage(&mut |out| out.extend_from_slice(lines)),
+                OnEvent::Skip | OnEvent::End { salvage: None, .. } => {}
+            }
+            if let OnEvent::StageAndEnd(found) | OnEvent::End { end: found, .. } = on {
+                end = Some(found);
+                break;
             }
         }
         drop(staging);

@@ -17,7 +17,7 @@ mod finish;
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -55,7 +55,7 @@ const OPEN_WAIT: Duration = Duration::from_millis(250);
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long the removal of a log that came to nothing may take.
 const CLEAN: Duration = Duration::from_secs(5);
-/// How much is gathered into one batch before it is staged.
+/// How much is staged before it is committed.
 const BATCH: usize = 64 << 10;
 
 /// What the backend answered.
@@ -253,7 +253,6 @@ impl Producer {
             return Some(end);
         }
         let handle = Arc::clone(&self.handle);
-        let mut batch = Vec::new();
         let mut alarm = Alarm::new(self.deadline());
         // Nothing is left to read, and the backend will wake the task: not asked again before it does.
         let mut drained = false;
@@ -271,7 +270,7 @@ impl Producer {
                     return Poll::Ready(Woke::Changed);
                 }
                 if !std::mem::take(&mut drained) {
-                    if let Poll::Ready(gathered) = gather(source, &mut batch, cx) {
+                    if let Poll::Ready(gathered) = self.gather(source, cx) {
                         return Poll::Ready(Woke::Read(gathered));
                     }
                 }
@@ -287,16 +286,13 @@ impl Producer {
                 Woke::Log(Progress::Opened | Progress::Refused | Progress::Finished) => None,
                 Woke::Changed => self.signals(),
                 Woke::Read(gathered) => {
-                    let window = handle.window();
-                    let (life, counters) = (&mut self.lifecycle, &self.shared.counters);
-                    let end = self.intake.take(&batch, window, life, counters);
-                    batch.clear();
-                    log.staged(window.received());
+                    log.staged(handle.window().received());
                     drained = matches!(gathered, Gathered::Drained);
-                    end.or_else(|| match gathered {
+                    match gathered {
+                        Gathered::End(end) => Some(end),
                         Gathered::Last(last) => self.body_ended(last),
                         Gathered::Drained | Gathered::Full => None,
-                    })
+                    }
                 }
                 Woke::Deadline => {
                     let end = self.signals();
@@ -307,6 +303,35 @@ impl Producer {
             if end.is_some() {
                 return end;
             }
+        }
+    }
+
+    /// Stages all that is ready, so that it becomes one batch.
+    fn gather<S: ByteSource>(&mut self, source: &mut S, cx: &mut Context<'_>) -> Poll<Gathered> {
+        let Self {
+            handle,
+            lifecycle,
+            intake,
+            shared,
+            ..
+        } = self;
+        let (mut bytes, mut end) = (0, None);
+        loop {
+            let read = source.poll_read(cx, &mut |data| {
+                bytes += data.len();
+                end = intake.take(data, handle.window(), lifecycle, &shared.counters);
+            });
+            let gathered = match read {
+                Poll::Ready(Read::Data) => match end.take() {
+                    Some(end) => Gathered::End(end),
+                    None if bytes < BATCH => continue,
+                    None => Gathered::Full,
+                },
+                Poll::Ready(last) => Gathered::Last(last),
+                Poll::Pending if bytes == 0 => return Poll::Pending,
+                Poll::Pending => Gathered::Drained,
+            };
+            return Poll::Ready(gathered);
         }
     }
 
@@ -398,7 +423,7 @@ impl Producer {
     fn body_ended(&mut self, last: Read) -> Option<End> {
         let tail = self.intake.tail();
         match last {
-            Read::Data(_) => None,
+            Read::Data => None,
             Read::End => self.lifecycle.body_ended(BodyEnd::Clean, tail.as_ref()),
             Read::Cut(why) => {
                 tracing::debug!(stream_id = %self.handle.spec().id, why, "the backend's body broke off");
@@ -450,33 +475,15 @@ enum Gathered {
     Drained,
     /// The batch is large enough.
     Full,
+    /// An event ended the generation; what the backend sends after it is nobody's.
+    End(End),
     /// The body has ended, and this is how.
     Last(Read),
 }
 
-/// Takes all that is ready, so that it becomes one batch.
-fn gather<S: ByteSource>(
-    source: &mut S,
-    batch: &mut Vec<Bytes>,
-    cx: &mut std::task::Context<'_>,
-) -> Poll<Gathered> {
-    let mut bytes = 0;
-    while bytes < BATCH {
-        match source.poll_read(cx) {
-            Poll::Ready(Read::Data(data)) => {
-                bytes += data.len();
-                batch.push(data);
-            }
-            Poll::Ready(last) => return Poll::Ready(Gathered::Last(last)),
-            Poll::Pending if batch.is_empty() => return Poll::Pending,
-            Poll::Pending => return Poll::Ready(Gathered::Drained),
-        }
-    }
-    Poll::Ready(Gathered::Full)
-}
-
 async fn drain<S: ByteSource>(mut source: S) {
-    let rest = async { while let Read::Data(_) = poll_fn(|cx| source.poll_read(cx)).await {} };
+    let rest =
+        async { while let Read::Data = poll_fn(|cx| source.poll_read(cx, &mut |_| {})).await {} };
     // A backend that goes on for longer has its connection closed.
     let _ = timeout(DRAIN, rest).await;
 }

@@ -2,7 +2,6 @@
 
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use streamweld_dialect::FailureClass;
 
 /// The body of one attempt.
@@ -10,15 +9,16 @@ use streamweld_dialect::FailureClass;
 /// Dropping a source closes the backend's connection unless its body has ended; that is how an attempt
 /// is cancelled.
 pub trait ByteSource: Send {
-    /// The next piece of the body. A caller may poll on until `Pending` to gather all that is ready.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Read>;
+    /// The next piece of the body: its bytes are given to `take`, decoded from any content coding, where they lie.
+    /// [`Read::Data`] follows each call of it. A caller may poll on until `Pending` to gather all that is ready.
+    fn poll_read(&mut self, cx: &mut Context<'_>, take: &mut impl FnMut(&[u8])) -> Poll<Read>;
 }
 
 /// One read of a [`ByteSource`].
 #[derive(Debug)]
 pub enum Read {
-    /// Bytes of the body, decoded from any content coding.
-    Data(Bytes),
+    /// A piece of the body was given.
+    Data,
     /// The framing's own end: the last chunk, the last byte of the length, or the close that delimits
     /// the body.
     End,

@@ -1,7 +1,8 @@
 //! The body of a response, whichever way it came to be.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
@@ -154,18 +155,20 @@ impl Buf for Chunk {
 
 /// Counts the pieces of one body that were yielded and have not left.
 #[derive(Debug, Default)]
-pub(crate) struct Outstanding(Arc<Mutex<Count>>);
+pub(crate) struct Outstanding(Arc<Count>);
 
 #[derive(Debug, Default)]
 struct Count {
-    pieces: usize,
-    waker: Option<Waker>,
+    pieces: AtomicUsize,
+    /// Somebody waits for the last one to leave.
+    awaited: AtomicBool,
+    waker: Mutex<Option<Waker>>,
 }
 
 impl Outstanding {
     /// A piece that counts until it has left.
     pub(crate) fn chunk(&self, bytes: Bytes) -> Chunk {
-        lock(&self.0).pieces += 1;
+        self.0.pieces.fetch_add(1, Ordering::Relaxed);
         Chunk {
             bytes,
             _leaving: Some(Leaving(Arc::clone(&self.0))),
@@ -174,34 +177,37 @@ impl Outstanding {
 
     /// Ready once everything has left.
     pub(crate) fn poll_none(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut count = lock(&self.0);
-        if count.pieces == 0 {
+        let count = &*self.0;
+        if count.pieces.load(Ordering::SeqCst) == 0 {
             return Poll::Ready(());
         }
-        count.waker = Some(cx.waker().clone());
+        let before = count.waker().replace(cx.waker().clone());
+        drop(before);
+        count.awaited.store(true, Ordering::SeqCst);
+        // The last one may have left before it could see that.
+        if count.pieces.load(Ordering::SeqCst) == 0 {
+            return Poll::Ready(());
+        }
         Poll::Pending
     }
 }
 
-struct Leaving(Arc<Mutex<Count>>);
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        let waker = {
-            let mut count = lock(&self.0);
-            count.pieces -= 1;
-            if count.pieces == 0 {
-                count.waker.take()
-            } else {
-                None
-            }
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+impl Count {
+    fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn lock(count: &Mutex<Count>) -> std::sync::MutexGuard<'_, Count> {
-    count.lock().unwrap_or_else(PoisonError::into_inner)
+struct Leaving(Arc<Count>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let last = self.0.pieces.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && self.0.awaited.load(Ordering::SeqCst) {
+            let waker = self.0.waker().take();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
 }

@@ -1,5 +1,8 @@
 //! A client's connection: writes that must make progress, and an end that cannot be taken for a proper one.
 
+mod idle;
+
+use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,6 +14,8 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use idle::Idle;
 
 /// Breaks a connection when it is dropped, if armed.
 ///
@@ -38,7 +43,16 @@ pub(crate) struct ClientIo {
     write_timeout: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
     opening: Option<Opening>,
+    idle: Idle,
     reset: Arc<AtomicBool>,
+}
+
+/// Up to here, pieces to be written are put together first: one plain write of so few bytes costs less than the
+/// kernel's work on a list of pieces. An event with its chunk framing is three pieces and some 300 bytes.
+const SMALL: usize = 4 << 10;
+
+thread_local! {
+    static TOGETHER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// How long a client may take to show which HTTP it speaks: the HTTP implementation measures heads, but only once it
@@ -75,6 +89,7 @@ impl ClientIo {
                 read: 0,
                 late: Box::pin(sleep_until(Instant::now() + header_timeout)),
             }),
+            idle: Idle::default(),
             reset: Arc::default(),
         }
     }
@@ -121,7 +136,8 @@ impl AsyncRead for ClientIo {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let Self { stream, idle, .. } = &mut *self;
+        let read = idle.poll(cx, |cx| Pin::new(stream).poll_read(cx, buf));
         let Some(opening) = &mut self.opening else {
             return read;
         };
@@ -154,7 +170,17 @@ impl AsyncWrite for ClientIo {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        let length: usize = bufs.iter().map(|buf| buf.len()).sum();
+        let stream = Pin::new(&mut self.stream);
+        let written = if length <= SMALL && bufs.len() > 1 {
+            TOGETHER.with_borrow_mut(|together| {
+                together.clear();
+                bufs.iter().for_each(|buf| together.extend_from_slice(buf));
+                stream.poll_write(cx, together)
+            })
+        } else {
+            stream.poll_write_vectored(cx, bufs)
+        };
         self.watch(written, cx)
     }
 

@@ -22,19 +22,26 @@ impl AttemptSource {
 }
 
 impl ByteSource for AttemptSource {
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Read> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, take: &mut impl FnMut(&[u8])) -> Poll<Read> {
         loop {
-            match ready!(self.source.poll_read(cx)) {
-                Raw::Data(data) => {
-                    let Some(decoder) = &mut self.decoder else {
-                        return Poll::Ready(Read::Data(data));
-                    };
-                    match decoder.push(data) {
-                        Ok(data) if data.is_empty() => {}
-                        Ok(data) => return Poll::Ready(Read::Data(data)),
-                        Err(error) => return Poll::Ready(undecodable(&error)),
-                    }
+            let decoder = &mut self.decoder;
+            let read = self.source.poll_take(cx, |piece| match decoder {
+                None => {
+                    take(&piece);
+                    Ok(true)
                 }
+                Some(decoder) => decoder.push(piece.into_bytes()).map(|data| {
+                    if !data.is_empty() {
+                        take(&data);
+                    }
+                    !data.is_empty()
+                }),
+            });
+            match ready!(read) {
+                Raw::Data(Ok(true)) => return Poll::Ready(Read::Data),
+                // The decoder keeps it until there is more.
+                Raw::Data(Ok(false)) => {}
+                Raw::Data(Err(error)) => return Poll::Ready(undecodable(&error)),
                 // Trailers of an event stream mean nothing to anybody who reads events.
                 Raw::Trailers(_) => {}
                 Raw::End => {

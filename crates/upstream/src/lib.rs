@@ -41,7 +41,7 @@ pub use config::{ConfigError, Protocol, UpstreamConfig};
 pub use cut::CutKind;
 pub use decode::{Coding, DecodeError, Decoder};
 pub use error::{ErrorKind, Phase, UpstreamError};
-pub use source::{BodyCut, Read, Source, SourceBody};
+pub use source::{BodyCut, Piece, Read, Source, SourceBody};
 pub use upgrade::{Upgraded, upgrade};
 
 /// An error of any kind, as the end of a chain that goes to the log.

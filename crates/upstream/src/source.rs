@@ -6,9 +6,10 @@
 //! HTTP/2 stream; at the end the connection goes back for reuse.
 //!
 //! Two HTTP implementations stand behind it, and nobody above knows which. Over HTTP/1.1 (`h1`) a
-//! piece is what one read of the socket brought, and owns its bytes alone. Over HTTP/2 hyper hands
-//! over one piece per wake-up of its connection task, a slice of its read buffer that keeps it
-//! alive: whoever keeps data for long copies it.
+//! piece is what one read of the socket brought: it lies in a buffer that all connections of a
+//! thread share, and whoever keeps it copies it. Over HTTP/2 hyper hands over one piece per wake-up
+//! of its connection task, a slice of its read buffer that keeps it alive: whoever keeps data for
+//! long copies it.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -31,15 +32,45 @@ pub use body::{BodyCut, SourceBody};
 
 /// One step of reading a body.
 #[derive(Debug)]
-pub enum Read {
-    /// The next bytes, never empty.
-    Data(Bytes),
+pub enum Read<T = Bytes> {
+    /// The next bytes, never empty, or what was made of them.
+    Data(T),
     /// Trailers; only [`End`](Self::End) comes after them.
     Trailers(HeaderMap),
     /// The body is complete as far as its framing can tell. Stays so on further reads.
     End,
     /// The body broke off. The error chain is for the log. Further reads give the same kind.
     Cut(CutKind, BoxError),
+}
+
+/// The next bytes of a body, while they lie where they were read to.
+#[derive(Debug)]
+pub enum Piece<'a> {
+    /// In a buffer that the next read uses again.
+    Borrowed(&'a [u8]),
+    /// In memory of their own.
+    Owned(Bytes),
+}
+
+impl Piece<'_> {
+    /// The bytes to keep: copied once, if they have no memory of their own.
+    pub fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Borrowed(bytes) => Bytes::copy_from_slice(bytes),
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl std::ops::Deref for Piece<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            Self::Owned(bytes) => bytes,
+        }
+    }
 }
 
 /// A response body, read piece by piece.
@@ -113,7 +144,8 @@ impl Source {
     /// The next [`read`](Self::read) or [`poll_read`](Self::poll_read) must be polled before the
     /// caller sleeps: this call leaves nobody to be woken.
     pub fn try_read_ready(&mut self) -> Option<Read> {
-        match self.poll_step(&mut Context::from_waker(Waker::noop())) {
+        let cx = &mut Context::from_waker(Waker::noop());
+        match self.poll_step(cx, |piece| piece.into_bytes()) {
             Poll::Ready(read) => Some(read),
             Poll::Pending => None,
         }
@@ -121,7 +153,16 @@ impl Source {
 
     /// [`read`](Self::read), for a hand-written future.
     pub fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Read> {
-        if let Poll::Ready(read) = self.poll_step(cx) {
+        self.poll_take(cx, |piece| piece.into_bytes())
+    }
+
+    /// [`poll_read`](Self::poll_read) for a caller that does not keep the bytes: `take` is given them where they lie.
+    pub fn poll_take<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(Piece<'_>) -> T,
+    ) -> Poll<Read<T>> {
+        if let Poll::Ready(read) = self.poll_step(cx, take) {
             return Poll::Ready(read);
         }
         let Some(silence) = &mut self.silence else {
@@ -163,10 +204,19 @@ impl Source {
         SourceBody::new(self)
     }
 
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Read> {
+    fn poll_step<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(Piece<'_>) -> T,
+    ) -> Poll<Read<T>> {
         let read = match &mut self.state {
-            State::Http1(body, _) => ready!(body.poll_read(cx)),
-            State::Http2(body) => ready!(body.poll_read(cx)),
+            State::Http1(body, _) => ready!(body.poll_take(cx, take)),
+            State::Http2(body) => match ready!(body.poll_read(cx)) {
+                Read::Data(data) => Read::Data(take(Piece::Owned(data))),
+                Read::Trailers(trailers) => Read::Trailers(trailers),
+                Read::End => Read::End,
+                Read::Cut(kind, error) => Read::Cut(kind, error),
+            },
             State::Upgraded(_) | State::Ended => return Poll::Ready(Read::End),
             State::Cut(kind) => return Poll::Ready(Read::Cut(*kind, AlreadyCut.into())),
         };
@@ -195,7 +245,7 @@ impl Source {
         }
     }
 
-    fn cut(&mut self, kind: CutKind, error: BoxError) -> Read {
+    fn cut<T>(&mut self, kind: CutKind, error: BoxError) -> Read<T> {
         // Drops what was read from: the connection closes, or the stream is reset.
         self.state = State::Cut(kind);
         self.silence = None;

@@ -30,7 +30,7 @@ pub(crate) struct Stage {
     pub(crate) registry: Arc<Registry>,
     /// The backend's connection was closed by the producer.
     pub(crate) dropped: Arc<AtomicBool>,
-    feed: mpsc::Sender<Read>,
+    feed: mpsc::Sender<Fed>,
     head: Option<oneshot::Sender<Reply>>,
     told: Option<oneshot::Receiver<Told<(), ()>>>,
     /// Whoever waits for the head counts as a reader, until the first one is attached.
@@ -66,15 +66,22 @@ impl Default for Setup {
     }
 }
 
+/// Bytes of the body, or anything else that reading it can give.
+type Fed = Result<Bytes, Read>;
+
 struct Feed {
-    reads: mpsc::Receiver<Read>,
+    reads: mpsc::Receiver<Fed>,
     dropped: Arc<AtomicBool>,
 }
 
 impl ByteSource for Feed {
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Read> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, take: &mut impl FnMut(&[u8])) -> Poll<Read> {
         match self.reads.poll_recv(cx) {
-            Poll::Ready(Some(read)) => Poll::Ready(read),
+            Poll::Ready(Some(Ok(bytes))) => {
+                take(&bytes);
+                Poll::Ready(Read::Data)
+            }
+            Poll::Ready(Some(Err(read))) => Poll::Ready(read),
             // A test that has no more to say leaves the backend silent.
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
@@ -194,11 +201,13 @@ impl Stage {
             .iter()
             .map(|text| format!("data: {text}\n\n"))
             .collect();
-        self.read(Read::Data(Bytes::from(bytes)));
+        self.feed
+            .try_send(Ok(Bytes::from(bytes)))
+            .expect("there is room");
     }
 
     pub(crate) fn read(&self, read: Read) {
-        self.feed.try_send(read).expect("there is room");
+        self.feed.try_send(Err(read)).expect("there is room");
     }
 
     /// The backend's body ends cleanly.

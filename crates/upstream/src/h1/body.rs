@@ -1,8 +1,8 @@
 //! A response body as it comes from the socket.
 //!
-//! One read gives one piece: its payload is copied, once and without the framing in between, so
-//! that a piece is as large as its bytes and keeps no buffer alive. After a read that did not fill
-//! the buffer the runtime knows that the socket is empty, and the next one waits without asking.
+//! One read gives one piece, without the framing in between, where it was read to. After a read that
+//! did not fill the buffer the runtime knows that the socket is empty, and the next one waits without
+//! asking.
 
 use std::task::{Context, Poll, ready};
 
@@ -14,7 +14,7 @@ use super::connection::Connection;
 use super::payload::Payload;
 use super::sending::{SendError, Sending};
 use crate::head::Framing;
-use crate::source::Read;
+use crate::source::{Piece, Read};
 use crate::{BoxError, CutKind};
 
 /// A response body, and the connection it comes from. Dropping it closes the connection.
@@ -49,19 +49,28 @@ impl Body {
     }
 
     /// The next step. Not to be called after an end or a cut.
-    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Read> {
-        Poll::Ready(match ready!(self.poll_step(cx)) {
+    pub(crate) fn poll_take<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(Piece<'_>) -> T,
+    ) -> Poll<Read<T>> {
+        Poll::Ready(match ready!(self.poll_step(cx, take)) {
             Ok(read) => read,
             Err((kind, error)) => Read::Cut(kind, error),
         })
     }
 
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Read, (CutKind, BoxError)>> {
-        let mut data = std::mem::take(&mut self.first);
+    fn poll_step<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(Piece<'_>) -> T,
+    ) -> Poll<Result<Read<T>, (CutKind, BoxError)>> {
+        if !self.first.is_empty() {
+            let first = std::mem::take(&mut self.first);
+            return Poll::Ready(Ok(Read::Data(take(Piece::Owned(first)))));
+        }
+        let mut take = Some(take);
         loop {
-            if !data.is_empty() {
-                return Poll::Ready(Ok(Read::Data(data)));
-            }
             if let Some(trailers) = self.payload.take_trailers() {
                 return Poll::Ready(Ok(Read::Trailers(trailers)));
             }
@@ -81,14 +90,19 @@ impl Body {
             let payload = &mut self.payload;
             let read = buffer::poll_read(&mut self.connection.io, cx, |read| {
                 let taken = payload.take(read);
-                (!read.is_empty()).then(|| Bytes::copy_from_slice(&read[taken]))
+                // Framing alone is no piece, and the end of the connection is none either.
+                let take = take.take_if(|_| !taken.is_empty());
+                let made = take.map(|take| take(Piece::Borrowed(&read[taken])));
+                (read.is_empty(), made)
             });
-            data = match ready!(read) {
-                Ok(Some(data)) => data,
-                Ok(None) if self.payload.close() => Bytes::new(),
-                Ok(None) => return Poll::Ready(Err((CutKind::Incomplete, EndedEarly.into()))),
+            match ready!(read) {
+                Ok((_, Some(made))) => return Poll::Ready(Ok(Read::Data(made))),
+                Ok((true, None)) if !self.payload.close() => {
+                    return Poll::Ready(Err((CutKind::Incomplete, EndedEarly.into())));
+                }
+                Ok((_, None)) => {}
                 Err(error) => return Poll::Ready(Err((CutKind::of_io(&error), error.into()))),
-            };
+            }
         }
     }
 
