@@ -13,6 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 #[derive(Debug)]
 pub struct Alarm {
     sleep: Pin<Box<Sleep>>,
+    deadline: Instant,
     /// Whom it will wake.
     wakes: Option<Waker>,
 }
@@ -23,6 +24,7 @@ impl Alarm {
     pub fn new(deadline: Instant) -> Self {
         Self {
             sleep: Box::pin(sleep_until(deadline)),
+            deadline,
             wakes: None,
         }
     }
@@ -30,7 +32,7 @@ impl Alarm {
     /// When it rings.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        self.sleep.deadline()
+        self.deadline
     }
 
     /// Whether it has rung.
@@ -42,21 +44,33 @@ impl Alarm {
     /// Rings at `deadline` instead.
     pub fn reset(&mut self, deadline: Instant) {
         self.sleep.as_mut().reset(deadline);
+        self.deadline = deadline;
         self.wakes = None;
     }
 
     /// Ready once it has rung, and again whenever it is polled after that. When pending, the task is woken as it rings.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let waits = self
-            .wakes
-            .as_ref()
-            .is_some_and(|waker| waker.will_wake(cx.waker()));
-        if waits && !self.sleep.is_elapsed() {
+        if self.wakes(cx) && !self.sleep.is_elapsed() {
             return Poll::Pending;
         }
         let rung = self.sleep.as_mut().poll(cx);
         self.wakes = rung.is_pending().then(|| cx.waker().clone());
         rung
+    }
+
+    /// [`poll`](Self::poll) for a caller that has looked at the clock since its task was woken. It rings at its deadline
+    /// and never before, so until then the timer, which lies somewhere else in memory, need not even be asked.
+    pub fn poll_at(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+        if now < self.deadline && self.wakes(cx) {
+            return Poll::Pending;
+        }
+        self.poll(cx)
+    }
+
+    fn wakes(&self, cx: &Context<'_>) -> bool {
+        self.wakes
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(cx.waker()))
     }
 }
 
@@ -97,6 +111,14 @@ mod tests {
         assert!(poll_once(&mut alarm).await.is_pending());
         poll_fn(|cx| alarm.poll(cx)).await;
         assert_eq!(begun.elapsed(), Duration::from_secs(4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rings_for_a_caller_that_tells_the_time() {
+        let begun = Instant::now();
+        let mut alarm = Alarm::new(begun + Duration::from_secs(5));
+        poll_fn(|cx| alarm.poll_at(cx, Instant::now())).await;
+        assert_eq!(begun.elapsed(), Duration::from_secs(5));
     }
 
     async fn poll_once(alarm: &mut Alarm) -> Poll<()> {

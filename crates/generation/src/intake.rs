@@ -10,6 +10,31 @@ use tokio::time::Instant;
 use crate::counters::Counters;
 use crate::lifecycle::{End, Lifecycle, OnEvent};
 
+/// One moment, by both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    pub(crate) instant: Instant,
+    pub(crate) time: SystemTime,
+}
+
+impl At {
+    pub(crate) fn now() -> Self {
+        Self {
+            instant: Instant::now(),
+            time: SystemTime::now(),
+        }
+    }
+
+    /// This moment, from a moment before: the clock is looked at once, and time only goes on.
+    pub(crate) fn since(self) -> Self {
+        let instant = Instant::now();
+        Self {
+            instant,
+            time: self.time + instant.duration_since(self.instant),
+        }
+    }
+}
+
 /// The decoder of one attempt, and what it has learnt beside the events.
 pub(crate) struct Intake {
     decoder: Decoder,
@@ -37,11 +62,11 @@ impl Intake {
     pub(crate) fn take(
         &mut self,
         mut bytes: &[u8],
+        at: At,
         window: &Window,
         lifecycle: &mut Lifecycle,
         counters: &Counters,
     ) -> Option<End> {
-        let stamp = SystemTime::now();
         let mut staging: Option<Staging<'_>> = None;
         let mut staged = 0;
         let mut end = None;
@@ -63,10 +88,10 @@ impl Intake {
             let mut stage = |lines: &mut dyn FnMut(&mut Vec<u8>)| {
                 staged += 1;
                 staging
-                    .get_or_insert_with(|| window.stage(stamp))
+                    .get_or_insert_with(|| window.stage(at.time))
                     .push(Kind::Event, |out| lines(out));
             };
-            let on = lifecycle.event(&event, || Instant::now().into_std());
+            let on = lifecycle.event(&event, at.instant.into_std());
             match &on {
                 OnEvent::Stage | OnEvent::StageAndEnd(_) => {
                     stage(&mut |out| encode_lines(&event, self.retry, out));

@@ -202,15 +202,15 @@ impl Lifecycle {
         self.end(due)
     }
 
-    /// Judges one event of the backend. The time matters only near the end, so the clock is looked at only then.
-    pub fn event(&mut self, event: &Event<'_>, now: impl FnOnce() -> Instant) -> OnEvent {
+    /// Judges one event of the backend.
+    pub fn event(&mut self, event: &Event<'_>, now: Instant) -> OnEvent {
         let State::Streaming { settled, .. } = &mut self.state else {
             return OnEvent::Skip;
         };
         match self.judge.event(event) {
             Mark::Event => {
                 // Unsettled again where another choice or block begins: that one may take its time.
-                *settled = self.judge.is_settled().then(now);
+                *settled = self.judge.is_settled().then_some(now);
                 OnEvent::Stage
             }
             Mark::Skip => OnEvent::Skip,

@@ -29,7 +29,7 @@ use crate::alarm::Alarm;
 use crate::committer::{Committer, HealBounds, Progress};
 use crate::counters::{Counters, StartLabels};
 use crate::handle::{Durability, Handle, Head};
-use crate::intake::Intake;
+use crate::intake::{At, Intake};
 use crate::lifecycle::{End, Lifecycle, Signal, Times};
 use crate::log::Log;
 use crate::payload::{HeadFields, Label, OpenPayload, control_lines, timestamp};
@@ -254,8 +254,9 @@ impl Producer {
         }
         let handle = Arc::clone(&self.handle);
         let mut alarm = Alarm::new(self.deadline());
-        // Nothing is left to read, and the backend will wake the task: not asked again before it does.
-        let mut drained = false;
+        let begun = At::now();
+        // Nothing was left to read at this moment, and the backend will wake the task: not asked again before it does.
+        let mut drained = None;
         loop {
             let wanted = self.deadline();
             if wanted < alarm.deadline() {
@@ -269,12 +270,16 @@ impl Producer {
                 if handle.changed().poll_heard(cx).is_ready() {
                     return Poll::Ready(Woke::Changed);
                 }
-                if !std::mem::take(&mut drained) {
-                    if let Poll::Ready(gathered) = self.gather(source, cx) {
-                        return Poll::Ready(Woke::Read(gathered));
+                let rung = match drained.take() {
+                    Some(now) => alarm.poll_at(cx, now),
+                    None => {
+                        if let Poll::Ready(gathered) = self.gather(source, begun, cx) {
+                            return Poll::Ready(Woke::Read(gathered));
+                        }
+                        alarm.poll(cx)
                     }
-                }
-                alarm.poll(cx).map(|()| Woke::Deadline)
+                };
+                rung.map(|()| Woke::Deadline)
             })
             .await;
             let end = match woke {
@@ -287,11 +292,14 @@ impl Producer {
                 Woke::Changed => self.signals(),
                 Woke::Read(gathered) => {
                     log.staged(handle.window().received());
-                    drained = matches!(gathered, Gathered::Drained);
                     match gathered {
                         Gathered::End(end) => Some(end),
                         Gathered::Last(last) => self.body_ended(last),
-                        Gathered::Drained | Gathered::Full => None,
+                        Gathered::Drained(now) => {
+                            drained = Some(now);
+                            None
+                        }
+                        Gathered::Full => None,
                     }
                 }
                 Woke::Deadline => {
@@ -307,7 +315,12 @@ impl Producer {
     }
 
     /// Stages all that is ready, so that it becomes one batch.
-    fn gather<S: ByteSource>(&mut self, source: &mut S, cx: &mut Context<'_>) -> Poll<Gathered> {
+    fn gather<S: ByteSource>(
+        &mut self,
+        source: &mut S,
+        begun: At,
+        cx: &mut Context<'_>,
+    ) -> Poll<Gathered> {
         let Self {
             handle,
             lifecycle,
@@ -315,11 +328,14 @@ impl Producer {
             shared,
             ..
         } = self;
-        let (mut bytes, mut end) = (0, None);
+        let (mut bytes, mut end, mut at) = (0, None, begun);
         loop {
             let read = source.poll_read(cx, &mut |data| {
+                if bytes == 0 {
+                    at = begun.since();
+                }
                 bytes += data.len();
-                end = intake.take(data, handle.window(), lifecycle, &shared.counters);
+                end = intake.take(data, at, handle.window(), lifecycle, &shared.counters);
             });
             let gathered = match read {
                 Poll::Ready(Read::Data) => match end.take() {
@@ -329,7 +345,7 @@ impl Producer {
                 },
                 Poll::Ready(last) => Gathered::Last(last),
                 Poll::Pending if bytes == 0 => return Poll::Pending,
-                Poll::Pending => Gathered::Drained,
+                Poll::Pending => Gathered::Drained(at.instant),
             };
             return Poll::Ready(gathered);
         }
@@ -471,8 +487,8 @@ enum Woke {
 
 /// Why no more was gathered.
 enum Gathered {
-    /// Nothing more was ready, and the task will be woken when there is.
-    Drained,
+    /// Nothing more was ready, and the task will be woken when there is. The time is that of this poll of the task.
+    Drained(Instant),
     /// The batch is large enough.
     Full,
     /// An event ended the generation; what the backend sends after it is nobody's.

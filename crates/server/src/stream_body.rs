@@ -49,7 +49,9 @@ pub(crate) struct StreamBody {
     attached: Attached,
     manner: Manner,
     phase: Phase,
+    /// When something was last written, as far as is known: what was handed over since counts from the next look.
     written: Instant,
+    wrote: bool,
     beat: Alarm,
     outstanding: Outstanding,
     /// Something was handed over, or is about to be: when that has left, the head has.
@@ -74,6 +76,7 @@ impl StreamBody {
             manner,
             phase: Phase::Live,
             written: now,
+            wrote: false,
             beat: Alarm::new(now + manner.heartbeat),
             outstanding: Outstanding::default(),
             begun: false,
@@ -119,7 +122,7 @@ impl StreamBody {
             }
             match this.attached.poll_next(cx, MAX_RUN) {
                 Poll::Ready(Step::Run { bytes, .. }) => {
-                    this.written = Instant::now();
+                    this.wrote = true;
                     return this.hand_over(bytes);
                 }
                 Poll::Ready(Step::End {
@@ -139,9 +142,12 @@ impl StreamBody {
                     }
                 }
                 Poll::Pending => {
-                    ready!(this.beat.poll(cx));
-                    let due = this.written + this.manner.heartbeat;
                     let now = Instant::now();
+                    if std::mem::take(&mut this.wrote) {
+                        this.written = now;
+                    }
+                    ready!(this.beat.poll_at(cx, now));
+                    let due = this.written + this.manner.heartbeat;
                     if now >= due {
                         this.written = now;
                         this.beat.reset(now + this.manner.heartbeat);

@@ -41,7 +41,7 @@ impl Life {
         let mut decoder = Decoder::new(Limits::default());
         let event = decoder.decode(&mut input).expect("valid").expect("whole");
         let now = self.at(at);
-        self.life.event(&event, || now)
+        self.life.event(&event, now)
     }
 
     fn deadline(&self) -> Option<u64> {
