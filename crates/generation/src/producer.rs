@@ -6,8 +6,7 @@
 //!    └──> dropped without a trace                         └── stop, orphan policy, age, shutdown
 //! ```
 //!
-//! It reads its backend as fast as it can, whoever reads. Everything that is ready in one go is staged under one
-//! lock and becomes one append. It holds no rule of its own: what an event means and which end comes first is the
+//! It reads its backend as fast as it can, whoever reads. Everything that is ready in one go becomes one append. It holds no rule of its own: what an event means and which end comes first is the
 //! lifecycle's business, what the journal holds the committer's.
 //!
 //! The server spawns it on a tracker that shutdown waits for. It ends by itself, within the grace time once
