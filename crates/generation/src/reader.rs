@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use streamweld_journal::{Reader, Seq, Step, View, Window};
+use streamweld_journal::{Follow, Reader, Seq, Step, View, Window};
 
 use crate::handle::Handle;
 
@@ -15,6 +15,8 @@ use crate::handle::Handle;
 pub struct Attached {
     reader: Reader,
     presence: Option<Presence>,
+    /// Held, not used: while it lives, the window follows.
+    _follow: Option<Follow>,
 }
 
 /// Somebody waits for, or reads, this generation.
@@ -50,15 +52,17 @@ impl Attached {
         Self {
             reader,
             presence: Some(presence),
+            _follow: None,
         }
     }
 
-    /// A reader of a generation that has ended.
+    /// A reader of a generation without a producer here: it has ended, or another replica writes it.
     #[must_use]
-    pub fn ended(window: Arc<Window>, after: Seq, view: View) -> Self {
+    pub fn elsewhere(window: Arc<Window>, follow: Option<Follow>, after: Seq, view: View) -> Self {
         Self {
             reader: Reader::new(window, after, view),
             presence: None,
+            _follow: follow,
         }
     }
 

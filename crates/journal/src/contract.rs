@@ -16,6 +16,7 @@
 //! # Cancel safety
 //! A future that is dropped before it is ready leaves an unknown outcome.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -149,6 +150,14 @@ pub trait Journal: Send + Sync + 'static {
     /// nor its claim.
     fn remove(&self, id: StreamId) -> Call<'_, ()>;
 
+    /// Passes an order on to the replica that writes `id`. Orders for generations of this process are the caller's
+    /// business, not the journal's.
+    fn order(&self, id: StreamId, order: Order) -> Call<'_, Result<Ordered, Unreachable>>;
+
+    /// The next order for a generation that this process writes. One caller at a time. An order may be given more than
+    /// once, also after a restart of the connection it comes by.
+    fn next_order(&self) -> Call<'_, (StreamId, Order)>;
+
     /// Lets go of what has expired, in backends that have to do it themselves.
     fn sweep(&self, now: SystemTime);
 
@@ -266,6 +275,8 @@ pub enum Found {
         window: Arc<Window>,
         /// What the caller must match.
         access: Access,
+        /// Another replica writes it; the window follows for as long as somebody holds this.
+        follow: Option<Follow>,
     },
     /// It was here; its retention ended.
     Expired {
@@ -274,6 +285,56 @@ pub enum Found {
     },
     /// It never was, or nobody remembers.
     Unknown,
+}
+
+/// Keeps the window of a generation that another replica writes up to date. Each reader of it holds one; what is left
+/// when the last is dropped is let go.
+#[derive(Clone)]
+pub struct Follow(Arc<dyn Any + Send + Sync>);
+
+impl Follow {
+    /// A hold on whatever does the following, which is dropped with the last of them.
+    pub fn new(held: Arc<dyn Any + Send + Sync>) -> Self {
+        Self(held)
+    }
+}
+
+impl fmt::Debug for Follow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Follow")
+            .field(&Arc::strong_count(&self.0))
+            .finish()
+    }
+}
+
+/// What one replica asks of the one that writes a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Its client, or an operator, has called stop on another replica.
+    Stop {
+        /// It was an operator.
+        admin: bool,
+    },
+    /// Readers came to another replica, or the last of them left it.
+    Readers {
+        /// Which replica.
+        replica: Replica,
+        /// Whether it has any now.
+        any: bool,
+    },
+}
+
+/// One running process, for as long as it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Replica(pub u128);
+
+/// Whether an order was passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ordered {
+    /// Its writer has it, or will find it when it is back in touch.
+    Passed,
+    /// Nobody writes it any more: its writer is gone, or it has ended, or it never was.
+    NoWriter,
 }
 
 /// Who has an idempotency key.

@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::contract::{
-    BodyDigest, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Outcome, Refusal, Tail,
-    Unreachable, Usage,
+    BodyDigest, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Order, Ordered, Outcome,
+    Refusal, Tail, Unreachable, Usage,
 };
 use crate::id::StreamId;
 use crate::types::{Epoch, Seq};
@@ -203,6 +203,14 @@ impl<J: Journal> Journal for Faulty<J> {
             // Nobody is told whether a removal worked, so a fault only decides whether it does.
             let _answer = self.ask(Op::Remove, id, call).await;
         })
+    }
+
+    fn order(&self, id: StreamId, order: Order) -> Call<'_, Result<Ordered, Unreachable>> {
+        self.inner.order(id, order)
+    }
+
+    fn next_order(&self) -> Call<'_, (StreamId, Order)> {
+        self.inner.next_order()
     }
 
     fn sweep(&self, now: SystemTime) {

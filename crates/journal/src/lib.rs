@@ -35,12 +35,15 @@ pub mod conformance;
 pub mod faulty;
 
 pub use contract::{
-    Access, BodyDigest, CLAIM_TIME, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Outcome,
-    Refusal, Tail, Unreachable, Usage,
+    Access, BodyDigest, CLAIM_TIME, Call, Claim, Follow, Found, Journal, Key, Open, OpenRefusal,
+    Order, Ordered, Outcome, Refusal, Replica, Tail, Unreachable, Usage,
 };
 pub use cursor::{Cursor, CursorError, parse_seq};
 pub use id::{IdText, ParseIdError, StreamId};
 pub use memory::{Memory, MemoryConfig};
 pub use reader::{Reader, Step};
 pub use types::{Closed, Epoch, Kind, Seq, Terminal, TerminalParts, UnknownKind, View};
-pub use window::{Batch, Digest, Entry, EntryBytes, Marks, Meter, Staging, Window, WindowConfig};
+pub use window::{
+    Batch, Digest, Entry, EntryBytes, Marks, Meter, MirrorError, Mirrored, Staging, Window,
+    WindowConfig,
+};

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::contract::{
-    BodyDigest, CLAIM_TIME, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Outcome, Refusal,
-    Tail, Unreachable, Usage,
+    BodyDigest, CLAIM_TIME, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Order, Ordered,
+    Outcome, Refusal, Tail, Unreachable, Usage,
 };
 use crate::id::StreamId;
 use crate::types::{Epoch, Seq};
@@ -167,6 +167,15 @@ impl Journal for Memory {
     fn remove(&self, id: StreamId) -> Call<'_, ()> {
         self.table().remove(id);
         Call::answered(())
+    }
+
+    fn order(&self, _id: StreamId, _order: Order) -> Call<'_, Result<Ordered, Unreachable>> {
+        // All writers are in this process.
+        Call::answered(Ok(Ordered::NoWriter))
+    }
+
+    fn next_order(&self) -> Call<'_, (StreamId, Order)> {
+        Call::under_way(std::future::pending())
     }
 
     fn sweep(&self, now: SystemTime) {

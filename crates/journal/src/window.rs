@@ -18,6 +18,7 @@ mod blocks;
 mod copies;
 mod digest;
 mod meter;
+mod mirror;
 mod next;
 mod staging;
 mod state;
@@ -41,6 +42,7 @@ pub(crate) use waiters::Ticket;
 pub use batch::{Batch, Entry, EntryBytes};
 pub use digest::Digest;
 pub use meter::Meter;
+pub use mirror::{MirrorError, Mirrored};
 pub use staging::Staging;
 
 /// How much one generation may hold.
@@ -104,6 +106,20 @@ impl Window {
     pub fn stage_terminal(&self, now: SystemTime, terminal: TerminalParts) -> Seq {
         let mut staging = self.stage(now);
         staging.terminal(now, terminal)
+    }
+
+    /// Appends entries that another process wrote, and shows them. What stands already is skipped, so that overlapping
+    /// ranges may be given in any order that leaves no gap. Returns the last entry that stands.
+    ///
+    /// # Errors
+    /// Nothing was changed; see [`MirrorError`].
+    pub fn mirror(&self, new: &Mirrored<'_>) -> Result<Seq, MirrorError> {
+        // Order matters: the lock is released before the readers are woken.
+        let _wake;
+        let mut state = self.lock();
+        let last = mirror::mirror(&self.prefix, &mut state, new)?;
+        _wake = state.commit(last);
+        Ok(last)
     }
 
     /// Makes entries visible under their sequence and wakes the readers that wait. Committing the

@@ -138,6 +138,7 @@ async fn list(app: &App, query: Option<&str>) -> Result<Response<Body>, Error> {
             found.push(Readable {
                 window: Arc::clone(handle.window()),
                 handle: Some(handle),
+                follow: None,
             });
         }
     }
@@ -150,6 +151,7 @@ async fn list(app: &App, query: Option<&str>) -> Result<Response<Body>, Error> {
     found.extend(finished.into_iter().map(|window| Readable {
         window,
         handle: None,
+        follow: None,
     }));
     found.sort_by(newest_first);
     // One that ended in between was found twice.

@@ -8,7 +8,7 @@ use streamweld_dialect::Dialect;
 use streamweld_generation::{
     Access, Attached, Durability, Handle, Head, Label, OpenPayload, Presence,
 };
-use streamweld_journal::{Cursor, CursorError, Found, Seq, StreamId, View, Window};
+use streamweld_journal::{Cursor, CursorError, Follow, Found, Seq, StreamId, View, Window};
 use tokio::time::{Instant, sleep};
 
 use crate::app::App;
@@ -32,8 +32,10 @@ pub(crate) struct Reading {
 /// A generation that the caller may read.
 pub(crate) struct Readable {
     pub(crate) window: Arc<Window>,
-    /// Its producer, while it runs.
+    /// Its producer, while it runs here.
     pub(crate) handle: Option<Arc<Handle>>,
+    /// Keeps the window up to date while another replica writes it.
+    pub(crate) follow: Option<Follow>,
 }
 
 impl Readable {
@@ -82,13 +84,19 @@ pub(crate) async fn find(
             return Ok(Readable {
                 window: Arc::clone(handle.window()),
                 handle: Some(handle),
+                follow: None,
             });
         }
     }
     match look_up(app, id).await? {
-        Found::Here { window, access } if may_read(&access) => Ok(Readable {
+        Found::Here {
+            window,
+            access,
+            follow,
+        } if may_read(&access) => Ok(Readable {
             window,
             handle: None,
+            follow,
         }),
         Found::Expired { access } if may_read(&access) => Err(Error::new(
             ErrorCode::StreamExpired,
@@ -153,7 +161,7 @@ pub(crate) fn attached(app: &App, found: Readable, after: Seq, reading: Reading)
     };
     let attached = match found.handle {
         Some(handle) => Attached::live(Presence::new(handle), after, view),
-        None => Attached::ended(found.window, after, view),
+        None => Attached::elsewhere(found.window, found.follow, after, view),
     };
     respond(
         app,

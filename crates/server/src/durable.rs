@@ -397,6 +397,7 @@ impl Held {
             found: Readable {
                 window: Arc::clone(handle.window()),
                 handle: Some(Arc::clone(handle)),
+                follow: None,
             },
             presence: Some(Presence::new(Arc::clone(handle))),
         }

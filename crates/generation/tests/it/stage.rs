@@ -263,7 +263,7 @@ impl Stage {
             ids: true,
             control: false,
         };
-        Reader(Attached::ended(window, Seq::ZERO, view))
+        Reader(Attached::elsewhere(window, None, Seq::ZERO, view))
             .rest()
             .await
     }

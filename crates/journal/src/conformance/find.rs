@@ -13,7 +13,7 @@ pub async fn an_id_that_never_was_is_unknown(journal: &dyn Journal) {
 /// What is found is what was written, with what its caller must match.
 pub async fn a_log_is_found_with_its_access(journal: &dyn Journal) {
     let writer = Writer::with_entries(journal, 3).await;
-    let Ok(Found::Here { window, access }) = journal.find(writer.id(), now()).await else {
+    let Ok(Found::Here { window, access, .. }) = journal.find(writer.id(), now()).await else {
         panic!("it is here")
     };
     assert_eq!(access, ACCESS);

@@ -152,6 +152,7 @@ impl Table {
             return Found::Here {
                 window: Arc::clone(&log.window),
                 access: log.access,
+                follow: None,
             };
         }
         match self.retention.tombstone(id) {

@@ -248,6 +248,11 @@ impl State {
             .filter(|terminal| terminal.seq <= visible)
     }
 
+    /// Whether a terminal is staged or committed.
+    pub(super) fn has_terminal(&self) -> bool {
+        self.terminal.is_some()
+    }
+
     pub(super) fn terminal(&self) -> Option<&Arc<Terminal>> {
         self.terminal_through(self.committed)
     }

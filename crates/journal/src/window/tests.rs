@@ -1,6 +1,7 @@
 //! What needs to see inside: what is held, and a model with random operations.
 
 mod held;
+mod mirror;
 mod model;
 
 use std::sync::Arc;
