@@ -19,5 +19,8 @@ if [[ ${#targets[@]} == 0 ]]; then
 fi
 for target in "${targets[@]}"; do
   echo "fuzz: $target for $seconds s"
-  cargo +nightly fuzz run "$target" -- -max_total_time="$seconds"
+  # What it grows by goes into the first folder; the committed corpus stays as small as it is.
+  grown=fuzz/target/corpus/$target
+  mkdir -p "$grown"
+  cargo +nightly fuzz run "$target" "$grown" "fuzz/corpus/$target" -- -max_total_time="$seconds"
 done
