@@ -16,6 +16,7 @@ mod idempotency;
 mod journal_loss;
 mod orphan;
 mod profile;
+mod replicas;
 mod resume;
 mod retry_join;
 mod rounds;

@@ -81,6 +81,33 @@ impl Setup {
         heal: HealBounds,
         mock: Mock,
     ) -> Harness {
+        let replica = Replica::start(&mock, change, journal, heal).await;
+        Harness {
+            mock,
+            client: replica.client.clone(),
+            admin: replica.admin.clone(),
+            replica,
+        }
+    }
+}
+
+/// A running server. It ends with this.
+pub struct Replica {
+    /// A client of the data listener.
+    pub client: Client,
+    /// A client of the admin listener.
+    pub admin: Client,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Replica {
+    pub(crate) async fn start(
+        mock: &Mock,
+        change: impl FnOnce(&mut Config),
+        journal: Option<Arc<dyn Journal>>,
+        heal: HealBounds,
+    ) -> Self {
         let mut config = Config::new(Backend::named(
             "llm",
             mock.url().parse().expect("the mock has a plain URL"),
@@ -98,32 +125,12 @@ impl Setup {
         let admin = Client::new(server.admin_addr().expect("bound"));
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(server.run(async { drop(stopped.await) }));
-        Harness {
-            mock,
+        Self {
             client,
             admin,
             stop: Some(stop),
             task,
         }
-    }
-}
-
-/// A running server in front of a mock. Both end with it.
-pub struct Harness {
-    /// The backend.
-    pub mock: Mock,
-    /// A client of the data listener.
-    pub client: Client,
-    /// A client of the admin listener.
-    pub admin: Client,
-    stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<()>,
-}
-
-impl Harness {
-    /// A server with its defaults in front of a mock that answers with `script`.
-    pub async fn start(script: Script) -> Self {
-        Setup::new(script).start().await
     }
 
     /// Begins the shutdown, as SIGTERM does.
@@ -144,8 +151,39 @@ impl Harness {
     }
 }
 
-impl Drop for Harness {
+impl Drop for Replica {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// A running server in front of a mock. Both end with it.
+pub struct Harness {
+    /// The backend.
+    pub mock: Mock,
+    /// A client of the data listener.
+    pub client: Client,
+    /// A client of the admin listener.
+    pub admin: Client,
+    replica: Replica,
+}
+
+impl Harness {
+    /// A server with its defaults in front of a mock that answers with `script`.
+    pub async fn start(script: Script) -> Self {
+        Setup::new(script).start().await
+    }
+
+    /// Begins the shutdown, as SIGTERM does.
+    pub fn begin_shutdown(&mut self) {
+        self.replica.begin_shutdown();
+    }
+
+    /// Waits until the server has shut down.
+    ///
+    /// # Panics
+    /// When it does not within the deadline, or it panicked.
+    pub async fn shut_down(self) {
+        self.replica.shut_down().await;
     }
 }

@@ -1,11 +1,12 @@
 //! What everybody else holds of a running generation.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use streamweld_dialect::{Dialect, RequestShape};
-use streamweld_journal::{StreamId, Window};
+use streamweld_journal::{Replica, StreamId, Window};
 use tokio::sync::{SetOnce, watch};
 use tokio::time::Instant;
 
@@ -65,6 +66,8 @@ pub struct Handle {
     window: Arc<Window>,
     begun: Instant,
     readers: AtomicUsize,
+    /// Other replicas that have readers. Each counts as one.
+    elsewhere: Mutex<BTreeSet<Replica>>,
     lost: Mutex<Option<Instant>>,
     served: AtomicBool,
     failed: AtomicBool,
@@ -91,6 +94,7 @@ impl Handle {
             window,
             begun: Instant::now(),
             readers: AtomicUsize::new(0),
+            elsewhere: Mutex::default(),
             lost: Mutex::new(None),
             served: AtomicBool::new(false),
             failed: AtomicBool::new(false),
@@ -120,10 +124,37 @@ impl Handle {
         self.begun
     }
 
-    /// How many readers are attached now.
+    /// How many readers are attached now. Another replica that has any counts as one.
     #[must_use]
     pub fn readers(&self) -> usize {
         self.readers.load(Ordering::Acquire)
+    }
+
+    /// How many other replicas have readers now.
+    #[must_use]
+    pub fn replicas(&self) -> usize {
+        self.elsewhere().len()
+    }
+
+    /// Another replica has readers of this. They count until it is said that they left, or as long as this lives;
+    /// saying it again changes nothing.
+    pub fn came_elsewhere(&self, replica: Replica) {
+        if self.elsewhere().insert(replica) {
+            self.reader_came();
+        }
+    }
+
+    /// The last of them has left that replica.
+    pub fn left_elsewhere(&self, replica: Replica) {
+        if self.elsewhere().remove(&replica) {
+            self.reader_left();
+        }
+    }
+
+    fn elsewhere(&self) -> MutexGuard<'_, BTreeSet<Replica>> {
+        self.elsewhere
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The request has been seen whole: what it asks for, and the digest of its body.

@@ -96,11 +96,11 @@ async fn admin(
         ("GET", ["streams"]) => list(app, query).await,
         ("GET", ["streams", id]) => {
             let found = attach::find(app, streams::parse_id(id)?, None).await?;
-            Ok(streams::json(&State::of(&found)))
+            Ok(streams::json(&State::of(app, &found)))
         }
         ("POST", ["streams", id, "stop"]) => {
             let found = attach::find(app, streams::parse_id(id)?, None).await?;
-            streams::stop_as(found, By::Admin).await
+            streams::stop_as(app, found, By::Admin).await
         }
         (_, ["streams"] | ["streams", _]) => Err(Error::method_not_allowed("GET")),
         (_, ["streams", _, "stop"]) => Err(Error::method_not_allowed("POST")),
@@ -135,11 +135,7 @@ async fn list(app: &App, query: Option<&str>) -> Result<Response<Body>, Error> {
     let mut found: Vec<Readable> = Vec::new();
     for handle in app.shared.registry.all() {
         if handle.head() == Head::Streaming(Durability::Durable) {
-            found.push(Readable {
-                window: Arc::clone(handle.window()),
-                handle: Some(handle),
-                follow: None,
-            });
+            found.push(Readable::here(handle));
         }
     }
     let finished = app
@@ -163,7 +159,7 @@ async fn list(app: &App, query: Option<&str>) -> Result<Response<Body>, Error> {
     };
     let data = found
         .iter()
-        .map(State::of)
+        .map(|found| State::of(app, found))
         .filter(wanted)
         .take(limit)
         .collect();

@@ -10,6 +10,7 @@ use streamweld_upstream::{Backend, Client};
 use tokio_util::task::TaskTracker;
 
 use crate::config::{EdgeConfig, GenerationConfig, JournalConfig};
+use crate::followed::Followed;
 use crate::io::Breaker;
 use crate::metrics::Metrics;
 
@@ -23,6 +24,7 @@ pub(crate) struct App {
     pub(crate) journal: JournalConfig,
     pub(crate) edge: EdgeConfig,
     pub(crate) metrics: Metrics,
+    pub(crate) followed: Followed,
     /// Producers: shutdown waits for them.
     pub(crate) producers: TaskTracker,
     shutting_down: AtomicBool,
@@ -47,6 +49,7 @@ impl App {
             journal,
             edge,
             metrics,
+            followed: Followed::default(),
             producers: TaskTracker::new(),
             shutting_down: AtomicBool::new(false),
         })

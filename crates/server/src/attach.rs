@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep};
 use crate::app::App;
 use crate::body::Body;
 use crate::cross_origin::CrossOrigin;
+use crate::elsewhere;
 use crate::error::{Error, ErrorCode};
 use crate::head;
 use crate::io::Breaker;
@@ -39,6 +40,20 @@ pub(crate) struct Readable {
 }
 
 impl Readable {
+    /// A generation that runs here.
+    pub(crate) fn here(handle: Arc<Handle>) -> Self {
+        Self {
+            window: Arc::clone(handle.window()),
+            handle: Some(handle),
+            follow: None,
+        }
+    }
+
+    /// Nothing is known of the loss of whoever writes it.
+    pub(crate) fn has_owner(&self) -> bool {
+        self.handle.is_some() || (self.follow.is_some() && self.window.closed().is_none())
+    }
+
     /// What its `open` entry says.
     pub(crate) fn open(&self) -> Option<OpenPayload> {
         self.label().map(|label| label.open)
@@ -81,11 +96,7 @@ pub(crate) async fn find(
             if !may_read(&handle.spec().access.digest()) {
                 return Err(not_found());
             }
-            return Ok(Readable {
-                window: Arc::clone(handle.window()),
-                handle: Some(handle),
-                follow: None,
-            });
+            return Ok(Readable::here(handle));
         }
     }
     match look_up(app, id).await? {
@@ -125,7 +136,7 @@ async fn look_up(app: &App, id: StreamId) -> Result<Found, Error> {
 
 /// Answers a reader that comes with a cursor, or from the start. The caller [shares](CrossOrigin::share) the answer with
 /// pages, as it does with refusals of its own.
-pub(crate) fn read(
+pub(crate) async fn read(
     app: &App,
     found: Readable,
     cursor: Cursor,
@@ -133,6 +144,7 @@ pub(crate) fn read(
 ) -> Result<Response<Body>, Error> {
     let window = &found.window;
     let id = window.id();
+    elsewhere::catch_up(app, &found, cursor).await?;
     check(window, cursor)?;
     let view = View {
         ids: true,
@@ -161,7 +173,10 @@ pub(crate) fn attached(app: &App, found: Readable, after: Seq, reading: Reading)
     };
     let attached = match found.handle {
         Some(handle) => Attached::live(Presence::new(handle), after, view),
-        None => Attached::elsewhere(found.window, found.follow, after, view),
+        None => {
+            let follow = found.follow.map(|follow| app.followed.reader(id, follow));
+            Attached::elsewhere(found.window, follow, after, view)
+        }
     };
     respond(
         app,

@@ -1,12 +1,16 @@
 //! What can be set. Each part is plain data with defaults; where values come from is the binary's business.
 
+mod place;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use streamweld_generation::OrphanPolicy;
-use streamweld_journal::CLAIM_TIME;
+use streamweld_journal::{CLAIM_TIME, Memory, MemoryConfig};
 use streamweld_upstream::{Backend, UpstreamConfig};
+
+pub use self::place::{JournalUrl, JournalUrlError, Place};
 
 /// Everything that a server is made from.
 #[derive(Clone, Debug)]
@@ -19,7 +23,7 @@ pub struct Config {
     pub backend: Backend,
     /// How backends are talked to.
     pub upstream: UpstreamConfig,
-    /// The memory journal.
+    /// The journal.
     pub journal: JournalConfig,
     /// Generations.
     pub generation: GenerationConfig,
@@ -50,13 +54,15 @@ impl Config {
     }
 }
 
-/// The memory journal.
+/// The journal.
 #[derive(Clone, Debug)]
 pub struct JournalConfig {
+    /// Where it is. Default in memory: it needs nothing else, serves this process alone and ends with it.
+    pub place: Place,
     /// Bytes of one generation; beyond them its oldest entries go, and a reader that needs them is told so.
     /// Default 32 MiB, some 100,000 events.
     pub per_generation: usize,
-    /// Bytes of all generations. Finished ones go early when it is reached; when live ones fill it, new requests are
+    /// Bytes of all generations, in memory. Finished ones go early when it is reached; when live ones fill it, new requests are
     /// served without durability. Default 512 MiB.
     pub total: u64,
     /// How long a generation can be read after its end. Default 10 min: long enough for a phone that comes out of a
@@ -70,11 +76,25 @@ pub struct JournalConfig {
 impl Default for JournalConfig {
     fn default() -> Self {
         Self {
+            place: Place::Memory,
             per_generation: 32 << 20,
             total: 512 << 20,
             retention: Duration::from_secs(600),
             claim: CLAIM_TIME,
         }
+    }
+}
+
+impl JournalConfig {
+    /// A journal in memory, whatever `place` says.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        Memory::new(MemoryConfig {
+            max_total: self.total,
+            retention: self.retention,
+            tombstone: self.retention,
+            claim: self.claim,
+        })
     }
 }
 
@@ -173,6 +193,10 @@ impl Secret {
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
+    }
+
+    fn as_str(&self) -> &str {
+        &self.0
     }
 }
 

@@ -7,6 +7,7 @@
 //!                       Producer task ── Told ──> the response
 //! ```
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -18,7 +19,7 @@ use streamweld_generation::{
     Access, Answer, Attached, Durability, Handle, Head, OrphanPolicy, Presence, Producer, RetryKey,
     Spec, Told,
 };
-use streamweld_journal::{Epoch, Kind, Seq, StreamId, View, Window, WindowConfig};
+use streamweld_journal::{BodyDigest, Epoch, Seq, StreamId, View, Window, WindowConfig};
 use streamweld_upstream::{Coding, Source, UpstreamError};
 use tokio::sync::oneshot;
 
@@ -27,7 +28,7 @@ use crate::attach::{self, Readable, Reading};
 use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::error::{Error, ErrorCode};
-use crate::idempotency::{self, Key, Met};
+use crate::idempotency::{self, Key, Met, Waited};
 use crate::request_body::{RequestBody, RequestBodyError};
 use crate::source::AttemptSource;
 use crate::{cross_origin, forward, head, streams};
@@ -117,7 +118,7 @@ impl Candidate {
                 Met::Free => return self.dispatch(app, peer, handle, producer).await,
                 Met::Taken { id: earlier, body } => {
                     producer.dismiss();
-                    if let Some(held) = self.meet(app, earlier, body).await? {
+                    if let Some(held) = self.meet(app, key, earlier, body).await? {
                         return held.attach(app, self.reading);
                     }
                 }
@@ -188,8 +189,9 @@ impl Candidate {
     async fn meet(
         &mut self,
         app: &App,
+        key: Key,
         id: StreamId,
-        body: Option<[u8; 32]>,
+        body: Option<BodyDigest>,
     ) -> Result<Option<Held>, Error> {
         let ahead = self
             .body
@@ -198,61 +200,45 @@ impl Candidate {
             .map_err(|error| client_broke(&error))?;
         let handle = app.shared.registry.find(id);
         let held = handle.as_ref().map(Held::of);
-        let earlier = match (&handle, body) {
+        let mut earlier = match (&handle, body) {
             (_, Some(body)) => Some(body),
             (Some(handle), None) => handle.request_digest().await,
             (None, None) => None,
         };
-        let compare = |digest| match earlier {
-            Some(earlier) if earlier != digest => {
-                let message = "this idempotency key was used with another request body";
-                Err(Error::new(ErrorCode::IdempotencyKeyReused, message))
-            }
-            Some(_) | None => Ok(()),
-        };
-        if let Some(digest) = ahead {
-            compare(digest)?;
-        }
+        compare(earlier, ahead)?;
         let held = if let Some(handle) = handle {
             let attachable = match handle.decided().await {
                 Head::Streaming(Durability::Durable) => true,
                 Head::Ended => !handle.has_failed(),
                 Head::Streaming(Durability::Degraded) | Head::Pending | Head::Dropped => false,
             };
-            if !attachable {
-                self.give_back(app, id).await;
-                return Ok(None);
-            }
-            held
+            held.filter(|_| attachable)
         } else {
-            match attach::find(app, id, Some(&self.access)).await {
-                Ok(found) if succeeded(&found) => Some(Held {
-                    found,
-                    presence: None,
-                }),
-                // It came to nothing between two looks.
-                Ok(_) => None,
-                Err(error) if error.code == ErrorCode::JournalUnavailable => return Err(error),
-                Err(_) => None,
+            // It has ended, or another replica has it.
+            match idempotency::wait(app, key, id, &self.access, earlier).await? {
+                Some(Waited { found, body }) => {
+                    earlier = body;
+                    compare(earlier, ahead)?;
+                    Some(Held {
+                        found,
+                        presence: None,
+                    })
+                }
+                None => None,
             }
         };
         if held.is_none() {
-            self.give_back(app, id).await;
+            // A key that cannot be given back lapses with its generation.
+            let _ = app.shared.journal.release(key.0, id).await;
             return Ok(None);
         }
         // Longer than is kept: it is used up only now that it will not be dispatched.
         if ahead.is_none() {
             let body = std::mem::replace(&mut self.body, RequestBody::empty());
-            compare(body.digest().await.map_err(|error| client_broke(&error))?)?;
+            let digest = body.digest().await.map_err(|error| client_broke(&error))?;
+            compare(earlier, Some(digest))?;
         }
         Ok(held)
-    }
-
-    async fn give_back(&self, app: &App, id: StreamId) {
-        if let Some(key) = self.key {
-            // A key that cannot be given back lapses with its generation.
-            let _ = app.shared.journal.release(key.0, id).await;
-        }
     }
 
     /// Sends the request to the backend. From here on a producer owns it, whatever becomes of the client.
@@ -344,11 +330,33 @@ async fn produce(
         judge(answer)
     };
     // The client may have gone meanwhile; then nobody needs to be told.
-    producer.run(call, |told| drop(tell.send(told))).await;
-    if let Some(key) = key {
-        if handle.has_failed() || handle.head() == Head::Dropped {
-            let _ = app.shared.journal.release(key.0, handle.spec().id).await;
+    let run = pin!(producer.run(call, |told| drop(tell.send(told))));
+    let Some(key) = key else {
+        return run.await;
+    };
+    let free = || async {
+        let _ = app.shared.journal.release(key.0, handle.spec().id).await;
+    };
+    // Nobody can attach to what has no log. That it has none shows here only; elsewhere the claim would be waited for.
+    let free_if_degraded = async {
+        if handle.decided().await == Head::Streaming(Durability::Degraded) {
+            free().await;
         }
+    };
+    tokio::join!(run, free_if_degraded);
+    if handle.has_failed() || handle.head() == Head::Dropped {
+        free().await;
+    }
+}
+
+/// Refuses a request with another body than the earlier one, where both are known.
+fn compare(earlier: Option<BodyDigest>, digest: Option<BodyDigest>) -> Result<(), Error> {
+    match (earlier, digest) {
+        (Some(earlier), Some(digest)) if earlier != digest => {
+            let message = "this idempotency key was used with another request body";
+            Err(Error::new(ErrorCode::IdempotencyKeyReused, message))
+        }
+        (Some(_) | None, Some(_) | None) => Ok(()),
     }
 }
 
@@ -394,11 +402,7 @@ struct Held {
 impl Held {
     fn of(handle: &Arc<Handle>) -> Self {
         Self {
-            found: Readable {
-                window: Arc::clone(handle.window()),
-                handle: Some(Arc::clone(handle)),
-                follow: None,
-            },
+            found: Readable::here(Arc::clone(handle)),
             presence: Some(Presence::new(Arc::clone(handle))),
         }
     }
@@ -415,12 +419,6 @@ impl Held {
         drop(self.presence);
         pages.share(Ok(response))
     }
-}
-
-/// It has ended, and not in error.
-fn succeeded(found: &Readable) -> bool {
-    let terminal = found.window.terminal();
-    terminal.is_some_and(|terminal| terminal.kind != Kind::Error)
 }
 
 fn policy(app: &App, parts: &request::Parts) -> Result<OrphanPolicy, Error> {

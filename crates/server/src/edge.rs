@@ -167,7 +167,7 @@ async fn again(
         resumes: true,
         breaker: peer.breaker.clone(),
     };
-    let answer = attach::read(app, found, cursor, reading);
+    let answer = attach::read(app, found, cursor, reading).await;
     pages.share(answer).map(Again::Answer)
 }
 

@@ -37,6 +37,7 @@ pub enum ErrorCode {
     JournalUnavailable,
     MethodNotAllowed,
     NotFound,
+    OwnerLost,
     RequestTooLarge,
     ShuttingDown,
     StreamExpired,
@@ -46,7 +47,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in the order of the alphabet.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::AlreadyTerminal,
         Self::BackendBadResponse,
         Self::BackendTimeout,
@@ -67,6 +68,7 @@ impl ErrorCode {
         Self::JournalUnavailable,
         Self::MethodNotAllowed,
         Self::NotFound,
+        Self::OwnerLost,
         Self::RequestTooLarge,
         Self::ShuttingDown,
         Self::StreamExpired,
@@ -98,6 +100,7 @@ impl ErrorCode {
             Self::JournalUnavailable => "journal_unavailable",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::NotFound => "not_found",
+            Self::OwnerLost => "owner_lost",
             Self::RequestTooLarge => "request_too_large",
             Self::ShuttingDown => "shutting_down",
             Self::StreamExpired => "stream_expired",
@@ -129,7 +132,9 @@ impl ErrorCode {
             Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
             Self::BackendBadResponse | Self::BackendUnreachable => StatusCode::BAD_GATEWAY,
-            Self::JournalUnavailable | Self::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
+            Self::JournalUnavailable | Self::OwnerLost | Self::ShuttingDown => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::BackendTimeout => StatusCode::GATEWAY_TIMEOUT,
         }
     }
@@ -221,7 +226,7 @@ impl Error {
         }
         if matches!(
             self.code,
-            ErrorCode::JournalUnavailable | ErrorCode::ShuttingDown
+            ErrorCode::JournalUnavailable | ErrorCode::OwnerLost | ErrorCode::ShuttingDown
         ) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }

@@ -1,16 +1,20 @@
-//! Idempotency keys: the same key meets the same generation (protocol.md 9.1).
+//! Idempotency keys: the same key meets the same generation (protocol.md 9.1, 8.5).
+
+mod wait;
 
 use std::future::Future;
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use streamweld_generation::{Access, Handle};
-use streamweld_journal::{Claim, Found, Journal, Kind, Seq, StreamId};
+use streamweld_journal::{BodyDigest, Claim, Found, Journal, Kind, Seq, StreamId, Unreachable};
 use tokio::time::{sleep, timeout};
 
 use crate::app::App;
 use crate::error::{Error, ErrorCode};
 use crate::head;
+
+pub(crate) use self::wait::{Waited, wait};
 
 /// The digest of a key in the scope of its caller; the key itself is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,14 +62,16 @@ pub(crate) async fn claim(app: &App, key: Key, id: StreamId) -> Met {
     let journal = &app.shared.journal;
     match journal.claim(key.0, id, now).await {
         Ok(Claim::Taken { id: earlier, body }) => {
-            // A key whose generation is gone, or ended in error, is free again.
+            // A key whose generation ended in error, or is not retained any more, is free again. One that nobody has
+            // heard of may get its log yet, from another replica: until then the claim itself says who has the key.
             let spent = app.shared.registry.find(earlier).is_none()
                 && match journal.find(earlier, now).await {
-                    Ok(Found::Here { window, .. }) => window
-                        .terminal()
-                        .is_none_or(|terminal| terminal.kind == Kind::Error),
-                    Ok(Found::Expired { .. } | Found::Unknown) => true,
-                    Err(_) => false,
+                    Ok(Found::Here { window, follow, .. }) => match window.terminal() {
+                        Some(terminal) => terminal.kind == Kind::Error,
+                        None => follow.is_none(),
+                    },
+                    Ok(Found::Expired { .. }) => true,
+                    Ok(Found::Unknown) | Err(_) => false,
                 };
             if spent && journal.release(key.0, earlier).await.is_ok() {
                 if let Ok(Claim::Taken { id, body }) = journal.claim(key.0, id, now).await {
@@ -126,21 +132,28 @@ pub(crate) async fn keep<T>(
 
 /// Refuses a key that belongs to another generation than the cursor beside it.
 pub(crate) async fn check_cursor(app: &App, key: Key, stream: StreamId) -> Result<(), Error> {
+    match look(app, key).await {
+        Ok(Some((id, _))) if id != stream => {
+            let message = "the idempotency key belongs to another stream than the cursor";
+            Err(Error::new(ErrorCode::CursorMismatch, message).about(stream))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Who has a key, and for which request body, where that is known.
+async fn look(app: &App, key: Key) -> Result<Option<(StreamId, Option<BodyDigest>)>, Unreachable> {
     let now = SystemTime::now();
     // A look is a claim of an id that never will be; it is given back at once.
     let look = StreamId::generate(now);
     let journal = &app.shared.journal;
-    match journal.claim(key.0, look, now).await {
-        Ok(Claim::Taken { id, .. }) if id != stream => {
-            let message = "the idempotency key belongs to another stream than the cursor";
-            Err(Error::new(ErrorCode::CursorMismatch, message).about(stream))
-        }
-        Ok(Claim::Won) => {
+    match journal.claim(key.0, look, now).await? {
+        Claim::Taken { id, body } => Ok(Some((id, body))),
+        Claim::Won => {
             // Where it cannot be given back it lapses by itself.
             let _ = journal.release(key.0, look).await;
-            Ok(())
+            Ok(None)
         }
-        Ok(Claim::Taken { .. }) | Err(_) => Ok(()),
     }
 }
 

@@ -1,13 +1,14 @@
 //! What a scraper reads, by the names that `docs/metrics.md` lists.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use streamweld_generation::Counters;
+use streamweld_generation::{Counters, Handle};
 
 use crate::app::App;
 use crate::error::ErrorCode;
@@ -113,8 +114,10 @@ impl Metrics {
         let usage = app.shared.journal.usage();
         let running = app.shared.registry.all();
         self.running.set(count(running.len()));
-        let readers = running.iter().map(|handle| handle.readers()).sum();
-        self.readers_now.set(count(readers));
+        // Those of other replicas are counted there.
+        let here = |handle: &Arc<Handle>| handle.readers().saturating_sub(handle.replicas());
+        let readers: usize = running.iter().map(here).sum();
+        self.readers_now.set(count(readers + app.followed.all()));
         self.journal_bytes
             .set(i64::try_from(usage.bytes).unwrap_or(i64::MAX));
         for (state, value) in [

@@ -10,7 +10,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use streamweld_generation::lifecycle::Times;
 use streamweld_generation::{Counters, HealBounds, Limits, Registry, RetryWindow, Shared};
-use streamweld_journal::{Journal, Memory, MemoryConfig};
+use streamweld_journal::Journal;
 use streamweld_upstream::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -19,10 +19,10 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Peer};
 use crate::body::Body;
-use crate::config::{Config, Secret};
+use crate::config::{Config, Place, Secret};
 use crate::connection::{Http, Phase};
 use crate::metrics::Metrics;
-use crate::{admin, edge};
+use crate::{admin, edge, orders};
 
 /// A server that has its listeners, and serves once it is run.
 pub struct Server {
@@ -44,6 +44,9 @@ pub enum BindError {
         /// Why.
         source: io::Error,
     },
+    /// The journal is to be somewhere else than in memory, and was not given.
+    #[error("a journal that is not in memory has to be connected first")]
+    Elsewhere,
     /// The way to the backend cannot be set up.
     #[error("cannot set up the connection to the backend")]
     Upstream(#[from] streamweld_upstream::ConfigError),
@@ -60,14 +63,12 @@ impl Server {
     /// Takes the listeners, with the memory journal.
     ///
     /// # Errors
-    /// A listener cannot be had, or the TLS set-up for the backend is unusable.
+    /// A listener cannot be had, the TLS set-up for the backend is unusable, or the configuration names another journal.
     pub async fn bind(config: Config) -> Result<Self, BindError> {
-        let journal = Memory::new(MemoryConfig {
-            max_total: config.journal.total,
-            retention: config.journal.retention,
-            tombstone: config.journal.retention,
-            claim: config.journal.claim,
-        });
+        if config.journal.place != Place::Memory {
+            return Err(BindError::Elsewhere);
+        }
+        let journal = config.journal.memory();
         Self::bind_with(config, Arc::new(journal), HealBounds::default()).await
     }
 
@@ -171,6 +172,7 @@ impl Server {
             never = data => match never {},
             never = admin => match never {},
             never = sweep(Arc::clone(&app)) => match never {},
+            never = orders::obey(Arc::clone(&app)) => match never {},
             until = stop => until,
         };
         // What passes through may use what is left of the grace time; idle connections close at once.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use streamweld_generation::{TerminalPayload, timestamp, transcript};
 use streamweld_journal::{Kind, Window};
 
+use crate::app::App;
 use crate::attach::Readable;
 
 #[derive(Debug, Serialize)]
@@ -51,7 +52,7 @@ pub(crate) struct TerminalState {
 }
 
 impl State {
-    pub(crate) fn of(found: &Readable) -> Self {
+    pub(crate) fn of(app: &App, found: &Readable) -> Self {
         let window = &found.window;
         let open = found.open();
         // One look: what is shown must fit together, also while the generation ends.
@@ -60,7 +61,11 @@ impl State {
             .terminal()
             .filter(|terminal| terminal.seq <= marks.committed);
         // A producer that has committed its terminal may take a moment to go.
-        let owner = found.handle.as_ref().filter(|_| terminal.is_none());
+        let runs = terminal.is_none();
+        let readers = match &found.handle {
+            Some(handle) => handle.readers(),
+            None => app.followed.readers(window.id()),
+        };
         let usage = transcript(window, found.dialect()).usage().map(Usage::from);
         Self {
             object: "streamweld.stream",
@@ -73,7 +78,7 @@ impl State {
             created_at: open.as_ref().map(|open| open.time.clone()),
             last_event_at: window.last_time().map(timestamp),
             ended_at: terminal.as_ref().map(|terminal| timestamp(terminal.time)),
-            owner_alive: owner.is_some(),
+            owner_alive: runs && found.has_owner(),
             backends: open.map(|open| open.backend).into_iter().collect(),
             earliest_seq: marks.earliest.get(),
             last_seq: marks.committed.get(),
@@ -82,7 +87,7 @@ impl State {
             } else {
                 "durable"
             },
-            readers: owner.map_or(0, |handle| handle.readers()),
+            readers: if runs { readers } else { 0 },
             attempts: 1,
             migrations: 0,
             usage,

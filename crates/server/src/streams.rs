@@ -6,7 +6,7 @@ use http::{HeaderMap, Method, Response};
 use serde::Serialize;
 use streamweld_generation::lifecycle::By;
 use streamweld_generation::transcript;
-use streamweld_journal::{Cursor, Epoch, Kind, Seq, StreamId, parse_seq};
+use streamweld_journal::{Closed, Cursor, Epoch, Kind, Seq, StreamId, parse_seq};
 
 use crate::app::App;
 use crate::attach::{self, Readable, Reading, invalid_cursor, unreadable};
@@ -14,7 +14,7 @@ use crate::body::Body;
 use crate::error::{Error, ErrorCode};
 use crate::io::Breaker;
 use crate::state::{self, State, TerminalState};
-use crate::{head, query};
+use crate::{elsewhere, head, query};
 
 /// Replays and follows a generation.
 pub(crate) async fn events(
@@ -35,8 +35,11 @@ pub(crate) async fn events(
         breaker,
     };
     let pages = found.cross_origin();
-    let answer = cursor(id, query, headers);
-    pages.share(answer.and_then(|cursor| attach::read(app, found, cursor, reading)))
+    let answer = match cursor(id, query, headers) {
+        Ok(cursor) => attach::read(app, found, cursor, reading).await,
+        Err(error) => Err(error),
+    };
+    pages.share(answer)
 }
 
 /// Shows what a generation is and where it stands.
@@ -48,7 +51,9 @@ pub(crate) async fn state(
 ) -> Result<Response<Body>, Error> {
     only(method, "GET")?;
     let found = attach::find(app, parse_id(id)?, Some(&app.access(headers))).await?;
-    found.cross_origin().share(Ok(json(&State::of(&found))))
+    found
+        .cross_origin()
+        .share(Ok(json(&State::of(app, &found))))
 }
 
 /// Stops a generation for its client.
@@ -60,11 +65,12 @@ pub(crate) async fn stop(
 ) -> Result<Response<Body>, Error> {
     only(method, "POST")?;
     let found = attach::find(app, parse_id(id)?, Some(&app.access(headers))).await?;
-    found.cross_origin().share(stop_as(found, By::Client).await)
+    let pages = found.cross_origin();
+    pages.share(stop_as(app, found, By::Client).await)
 }
 
 /// Stops a generation. Answers once the terminal is committed.
-pub(crate) async fn stop_as(found: Readable, by: By) -> Result<Response<Body>, Error> {
+pub(crate) async fn stop_as(app: &App, found: Readable, by: By) -> Result<Response<Body>, Error> {
     #[derive(Serialize)]
     struct Stopped {
         object: &'static str,
@@ -79,6 +85,8 @@ pub(crate) async fn stop_as(found: Readable, by: By) -> Result<Response<Body>, E
     if let Some(handle) = &found.handle {
         handle.stop(by);
         handle.ended().await;
+    } else if found.window.terminal().is_none() {
+        elsewhere::stop(app, &found, by).await?;
     }
     match found.window.terminal() {
         Some(terminal) if terminal.kind == Kind::Stopped => {
@@ -96,6 +104,8 @@ pub(crate) async fn stop_as(found: Readable, by: By) -> Result<Response<Body>, E
             let message = format!("it had already ended as {}", terminal.kind.as_str());
             Err(Error::new(ErrorCode::AlreadyTerminal, message).about(id))
         }
+        // Another replica has it now; asked again, the stop is passed on.
+        None if found.window.closed() == Some(Closed::Fenced) => Err(elsewhere::owner_lost(id)),
         None => Err(Error::new(
             ErrorCode::InternalError,
             "the stream was closed without a terminal",

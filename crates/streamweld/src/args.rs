@@ -17,11 +17,12 @@ use clap::error::ErrorKind;
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use streamweld_generation::OrphanPolicy;
 use streamweld_mock::Script;
-use streamweld_server::config::Secret;
+use streamweld_server::config::{JournalUrl, JournalUrlError, Place, Secret};
 
 use crate::values::{
-    Member, Url, address, backend_name, certificates, credential_header, duration, journal_size,
-    orphan_policy, path_pattern, positive_duration, script, script_file, secret, size,
+    JournalPlace, Member, Url, address, backend_name, certificates, credential_header, duration,
+    journal_file, journal_size, orphan_policy, path_pattern, positive_duration, script,
+    script_file, secret, size,
 };
 
 use self::origin::Origin;
@@ -39,6 +40,18 @@ impl Serve {
     pub(crate) fn per_generation(&self) -> ByteSize {
         let default = ByteSize::mib(32).min(self.journal_total);
         self.journal_per_generation.unwrap_or(default)
+    }
+
+    /// Where the journal is.
+    ///
+    /// # Errors
+    /// It was written wrongly, which [`Args::read`] has refused already.
+    pub(crate) fn place(&self) -> Result<Place, JournalUrlError> {
+        match (&self.journal_file, &self.journal) {
+            (Some(url), _) => Ok(Place::Redis(url.clone())),
+            (None, Some(place)) => place.checked(),
+            (None, None) => Ok(Place::Memory),
+        }
     }
 }
 
@@ -109,6 +122,17 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_ADMIN_TOKEN_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(secret))]
     pub(crate) admin_token_file: Option<Secret>,
 
+    /// Where the journal is: memory, or redis://HOST:PORT/N (rediss:// for TLS) to share it with other replicas [default: memory]
+    #[arg(
+        long,
+        env = "STREAMWELD_JOURNAL",
+        hide_env_values = true,
+        value_name = "PLACE"
+    )]
+    pub(crate) journal: Option<JournalPlace>,
+    /// File with the URL of the Redis, so that a password stands nowhere else
+    #[arg(long, env = "STREAMWELD_JOURNAL_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(journal_file))]
+    pub(crate) journal_file: Option<JournalUrl>,
     /// Bytes of one generation in the journal; its oldest entries go first [default: 32MiB, or a smaller total]
     #[arg(long, env = "STREAMWELD_JOURNAL_PER_GENERATION", value_name = "SIZE", value_parser = journal_size)]
     pub(crate) journal_per_generation: Option<ByteSize>,

@@ -5,6 +5,7 @@
 
 mod args;
 mod demo;
+mod journal;
 mod logging;
 mod mock;
 mod serve;

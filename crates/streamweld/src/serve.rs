@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use streamweld_generation::OrphanPolicy;
-use streamweld_server::config::{EdgeConfig, GenerationConfig, JournalConfig};
+use streamweld_generation::{HealBounds, OrphanPolicy};
+use streamweld_server::config::{EdgeConfig, GenerationConfig, JournalConfig, Place};
 use streamweld_server::{Config, Server};
 use streamweld_upstream::{Backend, Protocol, UpstreamConfig};
 use tokio::runtime::{Builder, Runtime};
@@ -13,9 +13,9 @@ use tokio::sync::oneshot;
 use tracing::info;
 
 use crate::args::Serve;
-use crate::logging;
 use crate::signals::Signals;
 use crate::values::show_size;
+use crate::{journal, logging};
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(args: Serve) -> anyhow::Result<ExitCode> {
@@ -47,6 +47,7 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             ..UpstreamConfig::default()
         },
         journal: JournalConfig {
+            place: args.place()?,
             per_generation: bytes(args.per_generation().as_u64()),
             total: args.journal_total.as_u64(),
             retention: args.retention,
@@ -80,7 +81,8 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
 async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     show(&config);
     let mut signals = Signals::new()?;
-    let server = Server::bind(config).await?;
+    let journal = journal::open(&config.journal).await?;
+    let server = Server::bind_with(config, journal, HealBounds::default()).await?;
     info!("data listener on http://{}", server.data_addr()?);
     info!("admin listener on http://{}", server.admin_addr()?);
     let (begin, begun) = oneshot::channel::<()>();
@@ -112,7 +114,10 @@ fn show(config: &Config) {
         "backend"
     );
     info!(
-        kind = "memory",
+        place = match &config.journal.place {
+            Place::Memory => "memory".to_owned(),
+            Place::Redis(url) => url.to_string(),
+        },
         per_generation = show_size(config.journal.per_generation as u64),
         total = show_size(config.journal.total),
         retention = time(config.journal.retention),

@@ -12,7 +12,7 @@ use http::HeaderName;
 use serde_json::{Map, Value};
 use streamweld_generation::OrphanPolicy;
 use streamweld_mock::{BadScript, Script};
-use streamweld_server::config::Secret;
+use streamweld_server::config::{JournalUrl, JournalUrlError, Place, Secret};
 use streamweld_upstream::{BackendUrl, BackendUrlError, Client, UpstreamConfig};
 
 /// The URL of a backend as it was written.
@@ -35,6 +35,30 @@ impl FromStr for Url {
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(Self(text.parse()))
     }
+}
+
+/// Where the journal is, as it was written. Told of no fault, as [`Url`] is.
+#[derive(Clone, Debug)]
+pub(crate) struct JournalPlace(Result<Place, JournalUrlError>);
+
+impl JournalPlace {
+    /// The place, if it is one.
+    pub(crate) fn checked(&self) -> Result<Place, JournalUrlError> {
+        self.0.clone()
+    }
+}
+
+impl FromStr for JournalPlace {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.parse()))
+    }
+}
+
+/// The URL of a journal in a file.
+pub(crate) fn journal_file(file: PathBuf) -> std::io::Result<JournalUrl> {
+    JournalUrl::from_file(&file)
 }
 
 /// Letters, digits, `-`, `.` and `_`: it stands in JSON, log lines and addresses of people's own tools, and is quoted

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use streamweld_server::config::Place;
 use streamweld_upstream::BackendUrl;
 
 use super::{Command, Origin, Serve};
@@ -35,6 +36,7 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
             args.admin_listen,
         ));
     }
+    faults.extend(journal(args, origin));
     let (total, one) = (args.journal_total, args.per_generation());
     if total < one {
         faults.push(format!(
@@ -50,6 +52,29 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
 }
 
 /// The URL itself is never repeated: people write passwords there.
+fn journal(args: &Serve, origin: &Origin<'_>) -> Option<String> {
+    let name = origin.name("journal");
+    if args.journal.is_some() && args.journal_file.is_some() {
+        return Some(format!(
+            "{name} and {} both say where the journal is; leave one of them out",
+            origin.name("journal_file"),
+        ));
+    }
+    match args.journal.as_ref()?.checked() {
+        Err(error) => Some(format!(
+            "{name} is refused: {error}; write it as memory, redis://HOST:PORT/N or rediss://HOST:PORT/N",
+        )),
+        Ok(Place::Redis(url)) if url.has_credential() && origin.is_flag("journal") => {
+            Some(format!(
+                "{name} has a user or a password, which everybody on this machine can read there; put the URL into a file \
+             and name it by --journal-file",
+            ))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// Nor here.
 fn backend(url: &Url, origin: &Origin<'_>) -> Result<BackendUrl, String> {
     url.checked().map_err(|error| {
         format!(

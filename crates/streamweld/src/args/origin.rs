@@ -17,6 +17,11 @@ impl<'a> Origin<'a> {
         Self(matches)
     }
 
+    /// It stands on the command line.
+    pub(super) fn is_flag(&self, setting: &str) -> bool {
+        self.0.value_source(setting) == Some(ValueSource::CommandLine)
+    }
+
     /// `--journal-total` or `STREAMWELD_JOURNAL_TOTAL` for `journal_total`.
     pub(super) fn name(&self, setting: &str) -> String {
         match self.0.value_source(setting) {

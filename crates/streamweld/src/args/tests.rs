@@ -114,6 +114,65 @@ fn the_journal_holds_at_least_one_ring() {
     );
 }
 
+/// The path of a file with this text.
+fn file(name: &str, text: &str) -> String {
+    let name = format!("streamweld-{}-{name}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, text).expect("a temporary file");
+    path.to_str().expect("plain").to_owned()
+}
+
+#[test]
+fn the_journal_is_memory_or_a_redis() {
+    let place = |line: &[&str]| {
+        let config = crate::serve::config(&serve(line).expect("accepted")).expect("valid");
+        match config.journal.place {
+            Place::Memory => "memory".to_owned(),
+            Place::Redis(url) => url.secret().to_owned(),
+        }
+    };
+    assert_eq!(place(&[]), "memory");
+    assert_eq!(place(&["--journal=memory"]), "memory");
+    let url = "redis://r:6379/1";
+    assert_eq!(place(&[&format!("--journal={url}")]), url);
+    let secret = "rediss://user:pass@r:6379";
+    let path = file("url", &format!("{secret}\n"));
+    let by_file = format!("--journal-file={path}");
+    assert_eq!(place(&[&by_file]), secret);
+    check(
+        &[&by_file, "--journal=memory"],
+        &["--journal ", "--journal-file", "leave one"],
+    );
+    std::fs::remove_file(path).expect("there");
+    for (bad, said) in [
+        ("memroy", "redis://HOST"),
+        ("", "redis://HOST"),
+        ("r:6379", "scheme"),
+        ("http://r:6379", "scheme"),
+        ("redis://r:0", "port"),
+        ("redis://r/a", "database"),
+        ("redis://r?a=b", "query"),
+    ] {
+        check(&[&format!("--journal={bad}")], &["--journal", said]);
+    }
+}
+
+#[test]
+fn the_url_of_a_journal_is_told_to_nobody() {
+    let path = file("bad", "http://user:hunter2@r");
+    for line in [
+        "--journal=redis://user:hunter2@r:6379".to_owned(),
+        "--journal=http://user:hunter2@r".to_owned(),
+        "--journal=hunter2".to_owned(),
+        format!("--journal-file={path}"),
+    ] {
+        let error = serve(&[&line]).expect_err("refused");
+        assert!(error.contains("--journal"), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+    std::fs::remove_file(path).expect("there");
+}
+
 #[test]
 fn the_name_of_a_backend_can_stand_anywhere() {
     let longest = "a".repeat(63);

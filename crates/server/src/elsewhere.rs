@@ -1,0 +1,155 @@
+//! Calls about a generation that another replica writes (protocol.md 8.5).
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use streamweld_generation::lifecycle::By;
+use streamweld_journal::{
+    Cursor, Order, Ordered, Reader, Step, StreamId, Tail, Unreachable, View, Window,
+};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::app::App;
+use crate::attach::Readable;
+use crate::error::{Error, ErrorCode};
+
+/// How often a journal that is out of reach is asked again.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// Has a generation stopped by whoever writes it, and waits for its terminal.
+pub(crate) async fn stop(app: &App, found: &Readable, by: By) -> Result<(), Error> {
+    let (journal, window) = (&app.shared.journal, &found.window);
+    let (id, until) = (window.id(), Instant::now() + app.edge.hold);
+    let order = Order::Stop {
+        admin: by == By::Admin,
+    };
+    let ordered = ask(id, until, || journal.order(id, order)).await?;
+    if ordered == Ordered::NoWriter {
+        let tail = ask(id, until, || journal.tail(id)).await?;
+        // It may have ended by itself just now. Else this is where another replica will take it over and end it.
+        if !matches!(tail, Tail::Last { terminal: true, .. }) {
+            return Err(owner_lost(id));
+        }
+    }
+    let ended = wait_for(window, |window| window.terminal().is_some());
+    match timeout_at(until, ended).await {
+        Ok(()) if window.terminal().is_some() => Ok(()),
+        Ok(()) => Err(owner_lost(id)),
+        Err(_) => {
+            let message = "it was told to stop, but its end has not been seen yet; ask again";
+            Err(Error::new(ErrorCode::JournalUnavailable, message).about(id))
+        }
+    }
+}
+
+/// Waits until this replica has come as far as `cursor`, if that is a place that there is. A client may be faster from
+/// one replica to the other than what it has read.
+pub(crate) async fn catch_up(app: &App, found: &Readable, cursor: Cursor) -> Result<(), Error> {
+    let window = &found.window;
+    let reached =
+        |window: &Window| cursor.seq <= window.committed() && cursor.epoch <= window.epoch();
+    if found.follow.is_none() || reached(window) {
+        return Ok(());
+    }
+    let (id, until) = (window.id(), Instant::now() + app.edge.hold);
+    match ask(id, until, || app.shared.journal.tail(id)).await? {
+        Tail::Last { epoch, last, .. } if cursor.seq <= last && cursor.epoch <= epoch => {}
+        Tail::Last { .. } | Tail::None => return Ok(()),
+    }
+    let waited = timeout_at(until, wait_for(window, reached)).await;
+    if waited.is_ok() && reached(window) {
+        return Ok(());
+    }
+    let message = "this replica has not come as far as the cursor yet; try again";
+    Err(Error::new(ErrorCode::JournalUnavailable, message).about(id))
+}
+
+/// Nobody writes it, and it has no end.
+pub(crate) fn owner_lost(id: StreamId) -> Error {
+    let message =
+        "the replica that wrote this stream is gone, and nobody has ended it yet; try again";
+    Error::new(ErrorCode::OwnerLost, message).about(id)
+}
+
+/// Asks the journal until it answers.
+async fn ask<T, F>(id: StreamId, until: Instant, question: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Unreachable>>,
+{
+    let asked = async {
+        loop {
+            match question().await {
+                Ok(answer) => return answer,
+                Err(Unreachable) => sleep(EVERY).await,
+            }
+        }
+    };
+    timeout_at(until, asked).await.map_err(|_| {
+        let message = "the journal is out of reach; try again";
+        Error::new(ErrorCode::JournalUnavailable, message).about(id)
+    })
+}
+
+/// Waits until this holds, or nothing more will come.
+async fn wait_for(window: &Arc<Window>, holds: impl Fn(&Window) -> bool) {
+    let view = View {
+        ids: true,
+        control: true,
+    };
+    let from_here = || Reader::new(Arc::clone(window), window.committed(), view);
+    let mut reader = from_here();
+    while !holds(window) {
+        match reader.next(1).await {
+            Step::Run { .. } => {}
+            Step::Overtaken { .. } => reader = from_here(),
+            Step::End { .. } | Step::Closed(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use streamweld_journal::{Closed, Epoch, Kind, Seq, WindowConfig};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    fn window() -> Arc<Window> {
+        let now = SystemTime::now();
+        let id = StreamId::generate(now);
+        let window = Window::new(id, Epoch::FIRST, now, WindowConfig::default());
+        window.stage(now).push(Kind::Open, |_| {});
+        window.commit(Seq::FIRST);
+        window
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_ends_with_what_is_waited_for() {
+        let window = window();
+        let second = Seq::FIRST.next();
+        let wait = wait_for(&window, |window| window.committed() >= second);
+        let write = async {
+            sleep(EVERY).await;
+            let data = |out: &mut Vec<u8>| out.extend_from_slice(b"data: a\n");
+            window.stage(SystemTime::now()).push(Kind::Event, data);
+            window.commit(second);
+        };
+        let waited = timeout(EVERY * 2, async { tokio::join!(wait, write) }).await;
+        assert!(waited.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_ends_with_the_window() {
+        let window = window();
+        let wait = wait_for(&window, |_| false);
+        let close = async {
+            sleep(EVERY).await;
+            window.close(Closed::Failed);
+        };
+        let waited = timeout(EVERY * 2, async { tokio::join!(wait, close) }).await;
+        assert!(waited.is_ok());
+    }
+}

@@ -1,0 +1,145 @@
+//! What other replicas ask of the generations that this one writes (protocol.md 8.5).
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use streamweld_generation::Registry;
+use streamweld_generation::lifecycle::By;
+use streamweld_journal::{Order, StreamId};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::app::App;
+
+/// Carries orders out for ever.
+pub(crate) async fn obey(app: Arc<App>) -> Infallible {
+    again_and_again(move || {
+        let app = Arc::clone(&app);
+        async move {
+            loop {
+                let (id, order) = app.shared.journal.next_order().await;
+                carry_out(&app.shared.registry, id, order);
+            }
+        }
+    })
+    .await
+}
+
+/// What is not here has ended, or was never here: then there is nothing to do.
+fn carry_out(registry: &Registry, id: StreamId, order: Order) {
+    tracing::debug!(stream_id = %id, ?order, "an order of another replica");
+    let Some(handle) = registry.find(id) else {
+        return;
+    };
+    match order {
+        Order::Stop { admin: true } => handle.stop(By::Admin),
+        Order::Stop { admin: false } => handle.stop(By::Client),
+        Order::Readers { replica, any: true } => handle.came_elsewhere(replica),
+        Order::Readers {
+            replica,
+            any: false,
+        } => handle.left_elsewhere(replica),
+    }
+}
+
+/// Runs `task` as one of its own, which ends with this future, and begins it anew if it panics: without it nobody
+/// elsewhere could stop anything here.
+async fn again_and_again<F>(task: impl Fn() -> F) -> Infallible
+where
+    F: Future<Output = Infallible> + Send + 'static,
+{
+    loop {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(task());
+        match tasks.join_next().await {
+            Some(Ok(never)) => match never {},
+            Some(Err(error)) => {
+                tracing::error!(%error, "orders of other replicas are not heard for a moment");
+            }
+            None => {}
+        }
+        sleep(AFTER_A_PANIC).await;
+    }
+}
+
+/// So that a fault that stays does not fill the log.
+const AFTER_A_PANIC: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::SystemTime;
+
+    use streamweld_dialect::Dialect;
+    use streamweld_generation::{Access, CredentialHeaders, Handle, OrphanPolicy, Spec};
+    use streamweld_journal::{Epoch, Replica, Window, WindowConfig};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    fn handle(registry: &Registry) -> Arc<Handle> {
+        let created = SystemTime::now();
+        let id = StreamId::generate(created);
+        let spec = Spec {
+            id,
+            dialect: Dialect::Generic,
+            access: Access::of(&CredentialHeaders::default(), |_| []),
+            policy: OrphanPolicy::Cancel,
+            backend: "llm".to_owned(),
+            request_id: String::new(),
+            created,
+            retry: None,
+        };
+        let window = Window::new(id, Epoch::FIRST, created, WindowConfig::default());
+        let handle = Handle::new(spec, window);
+        registry.insert(Arc::clone(&handle));
+        handle
+    }
+
+    #[test]
+    fn a_replica_that_has_readers_counts_once_however_often_it_says_so() {
+        let registry = Registry::default();
+        let handle = handle(&registry);
+        let id = handle.spec().id;
+        let say = |replica, any| {
+            let replica = Replica(replica);
+            carry_out(&registry, id, Order::Readers { replica, any });
+            (handle.readers(), handle.replicas())
+        };
+        assert_eq!(say(1, false), (0, 0));
+        assert_eq!(say(1, true), (1, 1));
+        assert_eq!(say(1, true), (1, 1));
+        assert_eq!(say(2, true), (2, 2));
+        assert_eq!(say(1, false), (1, 1));
+        assert_eq!(say(1, false), (1, 1));
+        assert_eq!(say(2, false), (0, 0));
+    }
+
+    #[test]
+    fn what_is_not_here_is_nobodys() {
+        let registry = Registry::default();
+        let id = StreamId::generate(SystemTime::now());
+        carry_out(&registry, id, Order::Stop { admin: false });
+        let any = true;
+        let replica = Replica(1);
+        carry_out(&registry, id, Order::Readers { replica, any });
+        assert!(registry.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_ends_it_for_a_moment_only() {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&begun);
+        let task = again_and_again(move || {
+            let turn = count.fetch_add(1, Ordering::Relaxed);
+            async move {
+                assert!(turn == 2, "turn {turn}");
+                std::future::pending().await
+            }
+        });
+        assert!(timeout(Duration::from_secs(60), task).await.is_err());
+        assert_eq!(begun.load(Ordering::Relaxed), 3);
+    }
+}
