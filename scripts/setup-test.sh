@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Rust: Python and JavaScript clients, pinned. Only what is missing, so that a
-# second run takes no time. Packages of the system need root or sudo; the rest stays inside the repository.
+# Installs what the tests need beside Rust: Python and JavaScript clients, pinned, and Redis. Only what is missing, so
+# that a second run takes no time. Packages of the system need root or sudo; the rest stays inside the repository.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 clients=target/clients
@@ -88,6 +88,31 @@ node_clients() {
   put_stamp node "$stamp"
 }
 
+redis_server() {
+  local policy=/usr/sbin/policy-rc.d ours=
+  if command -v redis-server >/dev/null && command -v redis-sentinel >/dev/null && command -v redis-cli >/dev/null; then
+    return
+  fi
+  # The tests start servers of their own. The package would start one as a service, now and at each boot; for now
+  # Debian asks this file, which a container mostly has already.
+  if command -v apt-get >/dev/null && [[ ! -e $policy ]]; then
+    ours=yes
+    printf '#!/bin/sh\nexit 101\n' | as_root sh -c "cat >$policy && chmod 755 $policy"
+    # Also when the installation fails.
+    # shellcheck disable=SC2064 # the path of now
+    trap "as_root rm -f $policy" EXIT
+  fi
+  system_install redis-server redis-sentinel redis-tools
+  if command -v systemctl >/dev/null; then
+    as_root systemctl --quiet disable redis-server redis-sentinel 2>/dev/null || true
+  fi
+  if [[ -n $ours ]]; then
+    as_root rm -f "$policy"
+    trap - EXIT
+  fi
+}
+
 if [[ ${CI:-} == true ]]; then lint_tools; fi
+redis_server
 python_clients
 node_clients

@@ -7,7 +7,7 @@ use streamweld_generation::OrphanPolicy;
 use streamweld_mock::{Ask, Dialect, Outcome, Script};
 use streamweld_server::Config;
 use streamweld_tests::{
-    CHAT, Client, End, Pair, Response, Way, blocks, ends, metric, numbered, patience, state,
+    CHAT, Client, End, Over, Pair, Response, Way, blocks, ends, metric, numbered, patience, state,
     wait_end, wait_seq, wait_state,
 };
 use tokio::net::TcpStream;
@@ -15,6 +15,49 @@ use tokio::time::sleep;
 
 const PATH: &str = "/v1/chat/completions";
 const KEY: &str = "idempotency-key";
+
+/// Each of these stories is told over journals that are linked in this process, and over a real Redis.
+macro_rules! over_both {
+    ($($story:ident)*) => {
+        mod linked {
+            use super::*;
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $story() {
+                    super::$story(Over::Link).await;
+                }
+            )*
+        }
+
+        mod redis {
+            use super::*;
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $story() {
+                    super::$story(Over::Redis).await;
+                }
+            )*
+        }
+    };
+}
+
+over_both! {
+    a_cut_reader_goes_on_at_the_other_replica_to_the_byte
+    every_way_of_resuming_is_the_same_on_both
+    many_read_on_both_and_see_the_same
+    an_end_looks_the_same_on_both
+    strangers_are_told_nothing_on_either
+    a_stop_at_the_other_replica_is_a_stop
+    an_operator_shows_and_stops_what_another_replica_owns
+    a_reader_at_the_other_replica_keeps_a_cancel_away
+    the_last_reader_that_leaves_the_other_replica_begins_the_wait
+    one_key_on_both_at_once_is_one_request
+    a_use_at_the_other_replica_waits_for_the_first_event
+    a_use_at_the_other_replica_is_dispatched_when_the_key_is_free
+    the_key_is_free_at_the_other_replica_while_the_answer_is_degraded
+    another_body_is_refused_at_the_other_replica_too
+    a_use_that_waits_is_refused_when_its_replica_shuts_down
+}
 
 /// Answers of so many words that stand still after `events` events, until the gate `go` opens.
 fn gated(tokens: usize, events: usize) -> Script {
@@ -48,12 +91,11 @@ async fn begin(pair: &Pair, client: &Client, events: usize) -> (String, Response
     (id, response)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cut_reader_goes_on_at_the_other_replica_to_the_byte() {
+async fn a_cut_reader_goes_on_at_the_other_replica_to_the_byte(over: Over) {
     const GATE: usize = 100;
     for (turn, cut) in [1, 2, 7, 50, 99, GATE].into_iter().enumerate() {
         let script = gated(300, GATE);
-        let pair = Pair::start(script.clone()).await;
+        let pair = Pair::start(over, script.clone()).await;
         let (one, other) = (&pair.one.client, &pair.other.client);
         let again = (PATH, CHAT);
         let mut response = one.chat().await;
@@ -94,10 +136,9 @@ async fn a_cut_reader_goes_on_at_the_other_replica_to_the_byte() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_way_of_resuming_is_the_same_on_both() {
+async fn every_way_of_resuming_is_the_same_on_both(over: Over) {
     let script = gated(40, 10);
-    let pair = Pair::start(script.clone()).await;
+    let pair = Pair::start(over, script.clone()).await;
     let (id, first) = begin(&pair, &pair.one.client, 10).await;
     let expected = whole(&script, &id);
     let from = ends(&expected)[3];
@@ -130,11 +171,10 @@ async fn every_way_of_resuming_is_the_same_on_both() {
     assert_eq!(pair.mock.recorder().count(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn many_read_on_both_and_see_the_same() {
+async fn many_read_on_both_and_see_the_same(over: Over) {
     const READERS: usize = 40;
     let script = gated(500, 20);
-    let pair = Pair::start(script.clone()).await;
+    let pair = Pair::start(over, script.clone()).await;
     let (id, first) = begin(&pair, &pair.one.client, 20).await;
     let expected = whole(&script, &id);
     let mut readers = Vec::new();
@@ -160,12 +200,12 @@ async fn many_read_on_both_and_see_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cursor_that_is_ahead_of_this_replica_is_waited_for() {
     let script = gated(40, 10).gate_after(20, "more");
-    let pair = Pair::with(script.clone(), short_hold).await;
+    let pair = Pair::with(Over::Link, script.clone(), short_hold).await;
     let (one, other) = (&pair.one.client, &pair.other.client);
     let (id, first) = begin(&pair, one, 10).await;
     let mut there = other.events(&id).await;
     there.body.blocks(10).await;
-    pair.link.hold_copies(true);
+    pair.link().hold_copies(true);
     pair.mock.gates().release("go");
     wait_seq(one, &id, 21).await;
     // What this client has read at the first replica is on its way to the other one.
@@ -185,7 +225,7 @@ async fn a_cursor_that_is_ahead_of_this_replica_is_waited_for() {
 
     let request = ahead.request("GET", &format!("/v1/streams/{id}/events"), "");
     let waits = ahead.begin(&request).await;
-    pair.link.hold_copies(false);
+    pair.link().hold_copies(false);
     let response = patience(Response::read(waits)).await.expect("an answer");
     assert_eq!(response.status, 200);
     pair.mock.gates().release("more");
@@ -196,8 +236,13 @@ async fn a_cursor_that_is_ahead_of_this_replica_is_waited_for() {
 }
 
 /// How an answer ends for those who have read it from its start at each replica, and who come behind it.
-async fn check_end(script: Script, events: usize, end: impl AsyncFnOnce(&Pair, &str)) -> Value {
-    let pair = Pair::start(script).await;
+async fn check_end(
+    over: Over,
+    script: Script,
+    events: usize,
+    end: impl AsyncFnOnce(&Pair, &str),
+) -> Value {
+    let pair = Pair::start(over, script).await;
     let (one, other) = (&pair.one.client, &pair.other.client);
     let (id, first) = begin(&pair, one, events).await;
     let control = |client: &Client| client.with("x-streamweld-events", "control");
@@ -229,25 +274,23 @@ async fn check_end(script: Script, events: usize, end: impl AsyncFnOnce(&Pair, &
     state
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_end_looks_the_same_on_both() {
+async fn an_end_looks_the_same_on_both(over: Over) {
     let go = async |pair: &Pair, _: &str| pair.mock.gates().release("go");
-    let done = check_end(gated(40, 10), 10, go).await;
+    let done = check_end(over, gated(40, 10), 10, go).await;
     assert_eq!(done["status"], "done");
-    let failed = check_end(gated(40, 10).error_after(20), 10, go).await;
+    let failed = check_end(over, gated(40, 10).error_after(20), 10, go).await;
     assert_eq!(failed["terminal"]["code"], "upstream_error");
-    let cut = check_end(gated(40, 10).rst_after(20), 10, go).await;
+    let cut = check_end(over, gated(40, 10).rst_after(20), 10, go).await;
     assert_eq!(cut["terminal"]["code"], "truncated");
     let at = async |pair: &Pair, id: &str| {
         assert_eq!(stop(&pair.other.client, id).await.status, 200);
     };
-    let stopped = check_end(gated(40, 10), 10, at).await;
+    let stopped = check_end(over, gated(40, 10), 10, at).await;
     assert_eq!(stopped["status"], "stopped");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn strangers_are_told_nothing_on_either() {
-    let pair = Pair::start(gated(40, 10)).await;
+async fn strangers_are_told_nothing_on_either(over: Over) {
+    let pair = Pair::start(over, gated(40, 10)).await;
     let mine = |client: &Client| client.with("authorization", "Bearer mine");
     let (id, first) = begin(&pair, &mine(&pair.one.client), 10).await;
     let unknown = (404, "stream_not_found".to_owned());
@@ -266,9 +309,12 @@ async fn strangers_are_told_nothing_on_either() {
     assert_eq!(first.all().await.1, End::Proper);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stop_at_the_other_replica_is_a_stop() {
-    let pair = Pair::start(Script::text("Good morning to you").gate_after(3, "go")).await;
+async fn a_stop_at_the_other_replica_is_a_stop(over: Over) {
+    let pair = Pair::start(
+        over,
+        Script::text("Good morning to you").gate_after(3, "go"),
+    )
+    .await;
     let (one, other) = (&pair.one.client, &pair.other.client);
     let (id, mut first) = begin(&pair, one, 3).await;
     let mut second = other.events(&id).await;
@@ -306,9 +352,8 @@ async fn a_stop_at_the_other_replica_is_a_stop() {
     assert_eq!(stop(other, &done).await.error_code().await, late);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_operator_shows_and_stops_what_another_replica_owns() {
-    let pair = Pair::start(gated(40, 10)).await;
+async fn an_operator_shows_and_stops_what_another_replica_owns(over: Over) {
+    let pair = Pair::start(over, gated(40, 10)).await;
     let mine = pair.one.client.with("authorization", "Bearer mine");
     let (id, first) = begin(&pair, &mine, 10).await;
     let (one, other) = (&pair.one.admin, &pair.other.admin);
@@ -335,9 +380,9 @@ async fn an_operator_shows_and_stops_what_another_replica_owns() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_that_the_owner_does_not_hear_is_no_answer_for_ever() {
-    let pair = Pair::with(gated(40, 10), short_hold).await;
+    let pair = Pair::with(Over::Link, gated(40, 10), short_hold).await;
     let (id, first) = begin(&pair, &pair.one.client, 10).await;
-    pair.link.lose_orders();
+    pair.link().lose_orders();
     let answer = stop(&pair.other.client, &id).await;
     assert_eq!(answer.header("retry-after"), Some("1"));
     let refused = (503, "journal_unavailable".to_owned());
@@ -349,17 +394,17 @@ async fn a_stop_that_the_owner_does_not_hear_is_no_answer_for_ever() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_without_an_owner_says_so() {
-    let pair = Pair::start(gated(40, 10)).await;
+    let pair = Pair::start(Over::Link, gated(40, 10)).await;
     let other = &pair.other.client;
     let (id, _first) = begin(&pair, &pair.one.client, 10).await;
     let refused = (503, "owner_lost".to_owned());
     // One that waits for it is told as soon as it is lost.
-    pair.link.lose_orders();
+    pair.link().lose_orders();
     let waits = other.request("POST", &format!("/v1/streams/{id}/stop"), "");
     let waits = other.begin(&waits).await;
     // It has been found, so that it is about to wait.
     wait_state(&pair.one.client, &id, |state| state["readers"] == 1).await;
-    pair.link.lose(0);
+    pair.link().lose(0);
     let answer = patience(Response::read(waits)).await.expect("an answer");
     assert_eq!(answer.error_code().await, refused);
     let answer = stop(other, &id).await;
@@ -369,22 +414,21 @@ async fn a_stop_without_an_owner_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_without_a_journal_says_so() {
-    let pair = Pair::with(gated(40, 10), short_hold).await;
+    let pair = Pair::with(Over::Link, gated(40, 10), short_hold).await;
     let (id, first) = begin(&pair, &pair.one.client, 10).await;
-    pair.link.out_of_reach(1, true);
+    pair.link().out_of_reach(1, true);
     let refused = (503, "journal_unavailable".to_owned());
     let answer = stop(&pair.other.client, &id).await;
     assert_eq!(answer.error_code().await, refused);
-    pair.link.out_of_reach(1, false);
+    pair.link().out_of_reach(1, false);
     assert_eq!(stop(&pair.other.client, &id).await.status, 200);
     first.all().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reader_at_the_other_replica_keeps_a_cancel_away() {
+async fn a_reader_at_the_other_replica_keeps_a_cancel_away(over: Over) {
     let script = gated(40, 10);
     let change = |config: &mut Config| config.generation.orphan_policy = OrphanPolicy::Cancel;
-    let pair = Pair::with(script.clone(), change).await;
+    let pair = Pair::with(over, script.clone(), change).await;
     let one = &pair.one.client;
     let (id, first) = begin(&pair, one, 10).await;
     let second = pair.other.client.events(&id).await;
@@ -396,12 +440,11 @@ async fn a_reader_at_the_other_replica_keeps_a_cancel_away() {
     assert_eq!(wait_end(one, &id).await["status"], "done");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_last_reader_that_leaves_the_other_replica_begins_the_wait() {
+async fn the_last_reader_that_leaves_the_other_replica_begins_the_wait(over: Over) {
     const AFTER: Duration = Duration::from_millis(50);
     let change =
         |config: &mut Config| config.generation.orphan_policy = OrphanPolicy::CancelAfter(AFTER);
-    let pair = Pair::with(gated(40, 10), change).await;
+    let pair = Pair::with(over, gated(40, 10), change).await;
     let one = &pair.one.client;
     let (id, first) = begin(&pair, one, 10).await;
     let second = pair.other.client.events(&id).await;
@@ -423,7 +466,7 @@ async fn the_last_reader_that_leaves_the_other_replica_begins_the_wait() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_shows_on_both_where_it_stands() {
-    let pair = Pair::start(gated(40, 10)).await;
+    let pair = Pair::start(Over::Link, gated(40, 10)).await;
     let (one, other) = (&pair.one.client, &pair.other.client);
     let (id, first) = begin(&pair, one, 10).await;
     let readers = [other.events(&id).await, other.events(&id).await];
@@ -439,7 +482,7 @@ async fn a_state_shows_on_both_where_it_stands() {
     assert_eq!(here, there);
     assert_eq!(metric(&pair.one.admin, "streamweld_readers").await, 1);
     assert_eq!(metric(&pair.other.admin, "streamweld_readers").await, 2);
-    pair.link.lose(0);
+    pair.link().lose(0);
     let there = state(other, &id).await;
     assert_eq!(there["owner_alive"], false);
     assert_eq!(there["status"], "streaming");
@@ -475,10 +518,9 @@ async fn assert_waits(stream: &TcpStream) {
     assert!(peeked.is_err(), "it was answered");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn one_key_on_both_at_once_is_one_request() {
+async fn one_key_on_both_at_once_is_one_request(over: Over) {
     for path in [PATH, "/generic"] {
-        let pair = Pair::start(Script::tokens(100).head_gate("head")).await;
+        let pair = Pair::start(over, Script::tokens(100).head_gate("head")).await;
         let mut uses = Vec::new();
         for turn in 0..40 {
             let client = [&pair.one.client, &pair.other.client][turn % 2];
@@ -503,9 +545,8 @@ async fn one_key_on_both_at_once_is_one_request() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_use_at_the_other_replica_waits_for_the_first_event() {
-    let pair = Pair::start(Script::tokens(20).gate_after(0, "first")).await;
+async fn a_use_at_the_other_replica_waits_for_the_first_event(over: Over) {
+    let pair = Pair::start(over, Script::tokens(20).gate_after(0, "first")).await;
     let first = used(&pair.one.client, PATH, CHAT).await;
     let first = patience(Response::read(first)).await.expect("a head");
     let second = used(&pair.other.client, PATH, CHAT).await;
@@ -515,10 +556,9 @@ async fn a_use_at_the_other_replica_waits_for_the_first_event() {
     assert_eq!(pair.mock.recorder().count(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_use_at_the_other_replica_is_dispatched_when_the_key_is_free() {
+async fn a_use_at_the_other_replica_is_dispatched_when_the_key_is_free(over: Over) {
     for path in [PATH, "/generic"] {
-        let pair = Pair::start(Script::tokens(20)).await;
+        let pair = Pair::start(over, Script::tokens(20)).await;
         pair.mock.push_script(Script::error(503).head_gate("head"));
         let first = used(&pair.one.client, path, CHAT).await;
         pair.mock.recorder().wait_requests(1).await.expect("sent");
@@ -534,11 +574,10 @@ async fn a_use_at_the_other_replica_is_dispatched_when_the_key_is_free() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_key_is_free_at_the_other_replica_while_the_answer_is_degraded() {
+async fn the_key_is_free_at_the_other_replica_while_the_answer_is_degraded(over: Over) {
     // No log gets room in this one.
     let change = |config: &mut Config| config.journal.total = 1;
-    let pair = Pair::with(gated(20, 3), change).await;
+    let pair = Pair::with(over, gated(20, 3), change).await;
     let mut uses = Vec::new();
     for client in [&pair.one.client, &pair.other.client] {
         let response = patience(Response::read(used(client, PATH, CHAT).await)).await;
@@ -557,7 +596,7 @@ async fn the_key_is_free_at_the_other_replica_while_the_answer_is_degraded() {
 async fn a_claim_whose_owner_died_frees_the_key() {
     const CLAIM: Duration = Duration::from_secs(1);
     let change = |config: &mut Config| config.journal.claim = CLAIM;
-    let pair = Pair::with(Script::tokens(20), change).await;
+    let pair = Pair::with(Over::Link, Script::tokens(20), change).await;
     pair.mock.push_script(Script::tokens(20).head_gate("head"));
     let _first = used(&pair.one.client, "/generic", CHAT).await;
     pair.mock.recorder().wait_requests(1).await.expect("sent");
@@ -565,14 +604,13 @@ async fn a_claim_whose_owner_died_frees_the_key() {
     // While it is renewed it stands, however long that is.
     sleep(CLAIM * 3 / 2).await;
     assert_eq!(pair.mock.recorder().count(), 1);
-    pair.link.out_of_reach(0, true);
+    pair.link().out_of_reach(0, true);
     answer(second).await;
     assert_eq!(pair.mock.recorder().count(), 2);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn another_body_is_refused_at_the_other_replica_too() {
-    let pair = Pair::start(gated(40, 10)).await;
+async fn another_body_is_refused_at_the_other_replica_too(over: Over) {
+    let pair = Pair::start(over, gated(40, 10)).await;
     let mine = pair.one.client.with(KEY, "k");
     let (id, first) = begin(&pair, &mine, 10).await;
     let theirs = pair.other.client.with(KEY, "k");
@@ -589,9 +627,8 @@ async fn another_body_is_refused_at_the_other_replica_too() {
     assert_eq!(pair.mock.recorder().count(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_use_that_waits_is_refused_when_its_replica_shuts_down() {
-    let mut pair = Pair::start(Script::tokens(20).head_gate("head")).await;
+async fn a_use_that_waits_is_refused_when_its_replica_shuts_down(over: Over) {
+    let mut pair = Pair::start(over, Script::tokens(20).head_gate("head")).await;
     let first = used(&pair.one.client, "/generic", CHAT).await;
     pair.mock.recorder().wait_requests(1).await.expect("sent");
     let second = used(&pair.other.client, "/generic", CHAT).await;
@@ -607,10 +644,10 @@ async fn a_use_that_waits_is_refused_when_its_replica_shuts_down() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_whose_answer_lost_its_owner_says_so() {
-    let pair = Pair::start(gated(40, 10)).await;
+    let pair = Pair::start(Over::Link, gated(40, 10)).await;
     let mine = pair.one.client.with(KEY, "k");
     let (_id, _first) = begin(&pair, &mine, 10).await;
-    pair.link.lose(0);
+    pair.link().lose(0);
     let refused = (503, "owner_lost".to_owned());
     let answered = pair.other.client.with(KEY, "k").chat().await;
     assert_eq!(answered.error_code().await, refused);

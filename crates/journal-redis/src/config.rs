@@ -1,0 +1,51 @@
+//! What is kept, where and for how long.
+
+use std::time::Duration;
+
+use streamweld_journal::{CLAIM_TIME, WindowConfig};
+
+use crate::keys::Prefix;
+use crate::link::Timing;
+
+/// How the journal uses Redis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// What the names of all keys begin with. Replicas that serve the same clients have the same.
+    pub prefix: Prefix,
+    /// How long a log without an end is kept after its last sign of life. It has to be longer than any silence of a
+    /// backend; what a replica left behind that died stays in Redis for as long.
+    pub live: Duration,
+    /// How long a finished generation can be read. Longer costs memory of Redis.
+    pub retention: Duration,
+    /// How long after that its id is remembered, so that a late reader is told `expired` and not `unknown`.
+    pub tombstone: Duration,
+    /// How long a claim lives that is neither renewed nor followed by its log.
+    pub claim: Duration,
+    /// Bytes of all windows in this process. When live ones alone exceed it, new generations are served without
+    /// durability.
+    pub total: u64,
+    /// How long the window of a finished generation is kept here after it was read or written, so that readers who
+    /// come soon after each other cost Redis one reading. It may be read here for as long after it has expired there.
+    pub cached: Duration,
+    /// How much one generation may hold here, for windows that are filled from Redis.
+    pub window: WindowConfig,
+    /// Deadlines of the connections.
+    pub timing: Timing,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let retention = Duration::from_secs(600);
+        Self {
+            prefix: Prefix::default(),
+            live: Duration::from_secs(2 * 3600),
+            retention,
+            tombstone: retention,
+            claim: CLAIM_TIME,
+            total: 512 << 20,
+            cached: Duration::from_secs(10),
+            window: WindowConfig::default(),
+            timing: Timing::default(),
+        }
+    }
+}

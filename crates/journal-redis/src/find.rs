@@ -1,0 +1,212 @@
+//! Filling a window with what stands in Redis.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use redis::Value;
+use streamweld_journal::{
+    Access, Epoch, Found, MirrorError, StreamId, Unreachable, Window, WindowConfig,
+};
+
+use crate::journal::Inner;
+use crate::keys::Keys;
+use crate::record;
+use crate::tail::{LAST_ID, stream_entries};
+
+/// What the meta hash of a log says.
+pub(crate) struct Meta {
+    pub(crate) access: Access,
+    created: SystemTime,
+    label: Bytes,
+    pub(crate) ended: bool,
+}
+
+impl Meta {
+    /// A window for what the log holds.
+    pub(crate) fn window(self, id: StreamId, config: WindowConfig) -> Arc<Window> {
+        let window = Window::new(id, Epoch::FIRST, self.created, config);
+        window.set_label(self.label);
+        window
+    }
+}
+
+impl Inner {
+    pub(crate) async fn find(self: &Arc<Self>, id: StreamId) -> Result<Found, Unreachable> {
+        if let Some(found) = self.find_here(id) {
+            return Ok(found);
+        }
+        if let Some(part) = self.followers.join(id) {
+            return part.found().await;
+        }
+        let keys = self.config.prefix.keys(id);
+        let (meta, gone) = self.meta(&keys).await?;
+        // Of many who ask at once, the others may have it by now.
+        if let Some(found) = self.find_here(id) {
+            return Ok(found);
+        }
+        match (meta, gone) {
+            (Some(meta), _) => self.follow(id, keys, meta).found().await,
+            (None, Some(access)) => Ok(Found::Expired { access }),
+            (None, None) => Ok(Found::Unknown),
+        }
+    }
+
+    fn find_here(&self, id: StreamId) -> Option<Found> {
+        let (window, access) = self.table().window(id)?;
+        Some(Found::Here {
+            window,
+            access,
+            follow: None,
+        })
+    }
+
+    /// Meta hash and tombstone. A hash without its first fields is none: it was made by a late label.
+    async fn meta(&self, keys: &Keys) -> Result<(Option<Meta>, Option<Access>), Unreachable> {
+        let mut commands = redis::pipe();
+        commands
+            .cmd("HMGET")
+            .arg(&keys.meta)
+            .arg(&["access", "created", "label", "ended"]);
+        commands.cmd("GET").arg(&keys.gone);
+        commands.cmd("EXISTS").arg(&keys.log);
+        let answers = self.reads.call_all(&commands, 0).await;
+        let answers = answers.map_err(|_| Unreachable)?.value;
+        let [Ok(fields), Ok(gone), Ok(Value::Int(logs))] =
+            <[_; 3]>::try_from(answers).map_err(|_| Unreachable)?
+        else {
+            return Err(Unreachable);
+        };
+        let meta = if logs > 0 { meta(fields) } else { None };
+        let gone = match gone {
+            Value::BulkString(access) => Access::try_from(access).ok(),
+            _ => None,
+        };
+        Ok((meta, gone))
+    }
+
+    /// Reads everything behind `place` into the window.
+    pub(crate) async fn fill(
+        &self,
+        window: &Window,
+        keys: &Keys,
+        place: &mut Place,
+    ) -> Result<Shown, Unreachable> {
+        loop {
+            let mut command = redis::cmd("XRANGE");
+            command
+                .arg(&keys.log)
+                .arg(&place.after)
+                .arg("+")
+                .arg("COUNT")
+                .arg(PAGE);
+            let answer = self.reads.call(&command, PAGE_BYTES).await;
+            let answer = answer.map_err(|_| Unreachable)?;
+            let entries = stream_entries(answer.value).ok_or(Unreachable)?;
+            for (_, record) in &entries {
+                match place.show(window, record) {
+                    Shown::Yes => {}
+                    other => return Ok(other),
+                }
+            }
+            let Some((newest, _)) = entries.last().filter(|_| entries.len() == PAGE) else {
+                return Ok(Shown::Yes);
+            };
+            place.after = format!("({newest}");
+        }
+    }
+}
+
+/// How far a window has been filled.
+pub(crate) struct Place {
+    /// Where in the stream to read on.
+    after: String,
+    /// The epoch of the last record.
+    epoch: Epoch,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            after: "-".into(),
+            epoch: Epoch::FIRST,
+        }
+    }
+}
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// It is in the window, perhaps since long.
+    Yes,
+    /// What comes before it is not.
+    Gap,
+    /// It cannot be: it is no record, or does not continue what was shown.
+    Broken,
+}
+
+impl Place {
+    /// Shows a record to the readers of a window.
+    pub(crate) fn show(&mut self, window: &Window, bytes: &[u8]) -> Shown {
+        let Ok(record) = record::decode(bytes) else {
+            tracing::error!(stream_id = %window.id(), "what stands in Redis cannot be read");
+            return Shown::Broken;
+        };
+        let received = window.received();
+        // A later writer goes on from what stood. If that is behind what was shown, Redis has lost some of it, and
+        // what comes would be other events under the same sequences.
+        if record.epoch > self.epoch && record.first <= received {
+            return Shown::Broken;
+        }
+        if record.first > received.next() {
+            return Shown::Gap;
+        }
+        let last = match record.show(window) {
+            Ok(last) => last,
+            Err(MirrorError::Gap { .. }) => return Shown::Gap,
+            Err(MirrorError::Foreign | MirrorError::Malformed) => return Shown::Broken,
+        };
+        self.epoch = self.epoch.max(record.epoch);
+        if record
+            .last()
+            .is_some_and(|(of_record, _)| of_record == last)
+        {
+            self.after = match record.terminal {
+                Some(_) => format!("({LAST_ID}"),
+                None => format!("({}-{last}", record.epoch),
+            };
+        }
+        Shown::Yes
+    }
+}
+
+fn meta(fields: Value) -> Option<Meta> {
+    let Value::Array(fields) = fields else {
+        return None;
+    };
+    let [
+        Value::BulkString(access),
+        Value::BulkString(created),
+        label,
+        ended,
+    ] = <[Value; 4]>::try_from(fields).ok()?
+    else {
+        return None;
+    };
+    let label = match label {
+        Value::BulkString(label) => Bytes::from(label),
+        _ => Bytes::new(),
+    };
+    let created = std::str::from_utf8(&created).ok()?.parse().ok()?;
+    Some(Meta {
+        access: Access::try_from(access).ok()?,
+        created: record::time(created)?,
+        label,
+        ended: ended != Value::Nil,
+    })
+}
+
+/// Records in one answer: bounded, so that nothing else waits long behind it.
+const PAGE: usize = 32;
+/// What such an answer may weigh, for its deadline: a batch is at most some 64 KiB, one after an outage far more.
+const PAGE_BYTES: usize = 16 << 20;

@@ -1,0 +1,347 @@
+//! Windows of generations that other replicas write: one follower for each, however many read it here.
+//!
+//! The order of things makes that nothing is missed: it subscribes to the log's channel, registers with the writer,
+//! who publishes from then on, and reads what stands; only then is it found. What is published is spliced in by
+//! sequence; a gap, or a subscription that was renewed, sends it back to what stands, from where it is. Every few
+//! seconds it registers again and looks as well, so a lost word costs seconds and never an entry.
+//!
+//! While Redis is away a follower stays, and its readers wait; it goes on when Redis is back. When the log is gone,
+//! or does not continue what was shown, its readers are told that the rest is missing. A follower ends with its log,
+//! or a short while after its last reader left.
+//!
+//! A log that has ended is read in the same way, without the channel: however many ask for it at once, it is read once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use streamweld_journal::{Access, Closed, Follow, Found, StreamId, Unreachable, Window};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+
+use crate::feed::{Heard, Subscription};
+use crate::find::{Meta, Place, Shown};
+use crate::journal::Inner;
+use crate::keys::Keys;
+use crate::orders::Registered;
+use crate::readers::RENEW;
+
+/// All followers of this process.
+#[derive(Default)]
+pub(crate) struct Followers(Mutex<Inside>);
+
+#[derive(Default)]
+struct Inside {
+    each: HashMap<StreamId, Entry>,
+    tasks: JoinSet<()>,
+}
+
+struct Entry {
+    window: Arc<Window>,
+    access: Access,
+    hold: Weak<Hold>,
+    left: Arc<Notify>,
+    state: watch::Receiver<State>,
+}
+
+/// What readers hold; its follower is told when the last of them lets go.
+struct Hold(Arc<Notify>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+/// Starting -> Caught, or Starting -> Failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// What stood when it was asked for is not all here.
+    Starting,
+    /// It is.
+    Caught,
+    /// Redis did not answer; the follower has ended.
+    Failed,
+}
+
+impl State {
+    fn is_starting(self) -> bool {
+        self == Self::Starting
+    }
+}
+
+/// Somebody's part in a follower.
+pub(crate) struct Part {
+    window: Arc<Window>,
+    access: Access,
+    hold: Arc<Hold>,
+    state: watch::Receiver<State>,
+}
+
+impl Followers {
+    /// A part in the follower that there is.
+    pub(crate) fn join(&self, id: StreamId) -> Option<Part> {
+        Some(self.lock().each.get_mut(&id)?.part())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        // A table and a set of tasks, changed in single steps.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a follower out, unless somebody holds it again.
+    fn take_out(&self, id: StreamId, only_if_free: bool) -> bool {
+        let mut inside = self.lock();
+        let is_held = |entry: &Entry| entry.hold.strong_count() > 0;
+        if only_if_free && inside.each.get(&id).is_some_and(is_held) {
+            return false;
+        }
+        inside.each.remove(&id);
+        true
+    }
+}
+
+impl Entry {
+    fn part(&mut self) -> Part {
+        let hold = self.hold.upgrade().unwrap_or_else(|| {
+            let hold = Arc::new(Hold(Arc::clone(&self.left)));
+            self.hold = Arc::downgrade(&hold);
+            hold
+        });
+        Part {
+            window: Arc::clone(&self.window),
+            access: self.access,
+            hold,
+            state: self.state.clone(),
+        }
+    }
+}
+
+impl Part {
+    /// Waits until what stood is here.
+    pub(crate) async fn found(mut self) -> Result<Found, Unreachable> {
+        let caught = self.state.wait_for(|state| *state != State::Starting);
+        match timeout(START, caught).await {
+            Ok(Ok(state)) if *state == State::Caught => {}
+            _ => return Err(Unreachable),
+        }
+        let is_whole = self.window.terminal().is_some();
+        Ok(Found::Here {
+            window: self.window,
+            access: self.access,
+            follow: (!is_whole).then(|| Follow::new(self.hold)),
+        })
+    }
+}
+
+impl Inner {
+    /// A part in the follower of a log, which is started if there is none.
+    pub(crate) fn follow(self: &Arc<Self>, id: StreamId, keys: Keys, meta: Meta) -> Part {
+        let mut inside = self.followers.lock();
+        while inside.tasks.try_join_next().is_some() {}
+        let inside = &mut *inside;
+        let entry = inside.each.entry(id).or_insert_with(|| {
+            let (told, state) = watch::channel(State::Starting);
+            let left = Arc::new(Notify::new());
+            let access = meta.access;
+            let channel = (!meta.ended).then(|| keys.feed.clone());
+            let window = meta.window(id, self.config.window);
+            window.charge_to(Some(self.table().meter()));
+            let follower = Follower {
+                id,
+                window: Arc::clone(&window),
+                access,
+                place: Place::default(),
+                subscription: channel.map(|channel| self.feed.subscribe(channel)),
+                keys,
+                left: Arc::clone(&left),
+                told,
+            };
+            inside.tasks.spawn(follower.run(Arc::downgrade(self)));
+            Entry {
+                window,
+                access,
+                hold: Weak::new(),
+                left,
+                state,
+            }
+        });
+        entry.part()
+    }
+}
+
+struct Follower {
+    id: StreamId,
+    keys: Keys,
+    window: Arc<Window>,
+    access: Access,
+    place: Place,
+    /// `None` when the log had its end before.
+    subscription: Option<Subscription>,
+    left: Arc<Notify>,
+    told: watch::Sender<State>,
+}
+
+enum Event {
+    Heard(Heard),
+    Look,
+    Left,
+    Leave,
+}
+
+/// Whether a follower goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    GoOn,
+    /// Redis did not answer.
+    Again,
+    /// There is no more to come, or the rest is missing.
+    Over,
+}
+
+impl Follower {
+    /// Ends with the log, with the last reader, or with the journal.
+    async fn run(mut self, inner: Weak<Inner>) {
+        match self.subscription.take() {
+            Some(subscription) => self.follow(inner, subscription).await,
+            None => self.replay(inner).await,
+        }
+    }
+
+    async fn replay(mut self, inner: Weak<Inner>) {
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        let next = match self.read(&inner).await {
+            // It expired while it was read.
+            Next::GoOn => self.broken(),
+            next => next,
+        };
+        match next {
+            Next::GoOn | Next::Over => self.over(&inner),
+            Next::Again => self.failed(&inner),
+        }
+    }
+
+    async fn follow(mut self, inner: Weak<Inner>, mut subscription: Subscription) {
+        let mut looks = interval(RENEW);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first look comes with the subscription.
+        looks.reset();
+        let mut leave: Option<Instant> = None;
+        loop {
+            let event = tokio::select! {
+                heard = subscription.next() => match heard {
+                    Some(heard) => Event::Heard(heard),
+                    None => return self.window.close(Closed::Shutdown),
+                },
+                _ = looks.tick() => Event::Look,
+                () = self.left.notified() => Event::Left,
+                () = sleep_until(leave.unwrap_or_else(Instant::now)), if leave.is_some() => Event::Leave,
+            };
+            let Some(inner) = inner.upgrade() else {
+                return self.window.close(Closed::Shutdown);
+            };
+            let next = match event {
+                Event::Heard(Heard::Message(record)) => self.hear(&inner, &record).await,
+                Event::Heard(Heard::Renewed) | Event::Look => self.look(&inner).await,
+                Event::Left => {
+                    leave = Some(Instant::now() + GRACE);
+                    continue;
+                }
+                Event::Leave => {
+                    leave = None;
+                    if !inner.followers.take_out(self.id, true) {
+                        continue;
+                    }
+                    return inner.unregister(self.id, inner.replica()).await;
+                }
+            };
+            match next {
+                Next::GoOn => {}
+                Next::Again if self.told.borrow().is_starting() => {
+                    return self.failed(&inner);
+                }
+                Next::Again => looks.reset_after(AGAIN),
+                Next::Over => {
+                    self.over(&inner);
+                    return inner.unregister(self.id, inner.replica()).await;
+                }
+            }
+        }
+    }
+
+    fn failed(&self, inner: &Inner) {
+        inner.followers.take_out(self.id, false);
+        self.told.send_replace(State::Failed);
+    }
+
+    fn over(&self, inner: &Inner) {
+        if self.window.terminal().is_some() {
+            let window = Arc::clone(&self.window);
+            let mut table = inner.table();
+            table.cache(window, self.access, inner.config.cached);
+        }
+        inner.followers.take_out(self.id, false);
+        self.told.send_replace(State::Caught);
+    }
+
+    /// A record was published.
+    async fn hear(&mut self, inner: &Arc<Inner>, record: &[u8]) -> Next {
+        if self.told.borrow().is_starting() {
+            // It is among what is read at the start, or comes again as a gap.
+            return Next::GoOn;
+        }
+        match self.place.show(&self.window, record) {
+            Shown::Yes => self.next(),
+            Shown::Gap => self.read(inner).await,
+            Shown::Broken => self.broken(),
+        }
+    }
+
+    /// Registers and reads what stands.
+    async fn look(&mut self, inner: &Arc<Inner>) -> Next {
+        match inner.register(self.id, inner.replica()).await {
+            Err(Unreachable) => Next::Again,
+            Ok(Registered::Yes | Registered::Ended) => self.read(inner).await,
+            Ok(Registered::Vanished) => self.broken(),
+        }
+    }
+
+    async fn read(&mut self, inner: &Arc<Inner>) -> Next {
+        let read = inner.fill(&self.window, &self.keys, &mut self.place).await;
+        match read {
+            Err(Unreachable) => Next::Again,
+            Ok(Shown::Yes) => {
+                let next = self.next();
+                if next == Next::GoOn && self.told.borrow().is_starting() {
+                    self.told.send_replace(State::Caught);
+                }
+                next
+            }
+            Ok(Shown::Gap | Shown::Broken) => self.broken(),
+        }
+    }
+
+    fn next(&self) -> Next {
+        if self.window.terminal().is_some() {
+            Next::Over
+        } else {
+            Next::GoOn
+        }
+    }
+
+    fn broken(&self) -> Next {
+        tracing::warn!(stream_id = %self.id, "the rest of a followed log is missing");
+        self.window.close(Closed::Incomplete);
+        Next::Over
+    }
+}
+
+/// How long a reader waits for the first look.
+const START: Duration = Duration::from_secs(5);
+/// How long a follower stays without a reader: one that reconnects finds it.
+const GRACE: Duration = Duration::from_secs(2);
+/// When to look again after Redis did not answer.
+const AGAIN: Duration = Duration::from_millis(500);

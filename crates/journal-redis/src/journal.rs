@@ -1,0 +1,263 @@
+//! The backend itself: the contract in terms of the other modules.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use streamweld_journal::{
+    BodyDigest, Call, Claim, Epoch, Found, Journal, Key, Open, OpenRefusal, Order, Ordered,
+    Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable, Usage, Window,
+};
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::config::Config;
+use crate::feed::{self, Feed};
+use crate::follow::Followers;
+use crate::link::{ConnectError, Link};
+use crate::orders::{self, Orders};
+use crate::table::Table;
+use crate::target::Target;
+
+/// The Redis backend. See the crate.
+///
+/// It belongs to the Tokio runtime that it was started in: its connections are tasks there, which end with it.
+pub struct RedisJournal {
+    inner: Arc<Inner>,
+    _listener: AbortOnDropHandle<()>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) config: Config,
+    replica: Replica,
+    /// For everything that is small and must not wait: appends, transitions, tails, claims.
+    pub(crate) appends: Link,
+    /// For what may be large.
+    pub(crate) reads: Link,
+    /// What others publish.
+    pub(crate) feed: Feed,
+    table: Mutex<Table>,
+    pub(crate) followers: Followers,
+    pub(crate) orders: Orders,
+}
+
+impl RedisJournal {
+    /// Begins to connect; calls are answered as out of reach until that is done. See [`connected`](Self::connected).
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime, and when the operating system has no random bits to give.
+    pub fn start(target: Target, config: Config) -> Self {
+        let mut name = [0; 16];
+        getrandom::fill(&mut name).expect("the operating system gives random bits");
+        let replica = Replica(u128::from_be_bytes(name));
+        let timing = config.timing;
+        let options = feed::Options {
+            connect: timing.connect,
+            idle: timing.ping,
+            ..feed::Options::default()
+        };
+        let dialled = target.clone();
+        let feed = Feed::new(options, move || {
+            let target = dialled.clone();
+            async move { target.dial_feed().await }
+        });
+        let subscription = feed.subscribe(config.prefix.orders(replica));
+        let (orders, looks) = Orders::new();
+        let inner = Arc::new(Inner {
+            config,
+            replica,
+            appends: Link::start("appends", target.clone(), timing),
+            reads: Link::start("reads", target, timing),
+            feed,
+            table: Mutex::default(),
+            followers: Followers::default(),
+            orders,
+        });
+        let listener = tokio::spawn(orders::listen(Arc::downgrade(&inner), subscription, looks));
+        Self {
+            inner,
+            _listener: AbortOnDropHandle::new(listener),
+        }
+    }
+
+    /// Waits until there are connections, at most `patience`.
+    ///
+    /// # Errors
+    /// Why there are none. It goes on connecting.
+    pub async fn connected(&self, patience: Duration) -> Result<(), ConnectError> {
+        let both = async {
+            for link in [&self.inner.appends, &self.inner.reads] {
+                // The link is alive, so the other end is.
+                _ = link.connections().wait_for(|number| *number != 0).await;
+            }
+        };
+        timeout(patience, both).await.map_err(|_| {
+            let trouble = self
+                .inner
+                .appends
+                .trouble()
+                .or_else(|| self.inner.reads.trouble());
+            trouble.unwrap_or(ConnectError::TimedOut)
+        })
+    }
+
+    /// The name of this process in Redis.
+    pub fn replica(&self) -> Replica {
+        self.inner.replica
+    }
+}
+
+impl fmt::Debug for RedisJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisJournal")
+            .field("replica", &self.inner.replica)
+            .field("usage", &self.usage())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Journal for RedisJournal {
+    fn name(&self) -> &'static str {
+        "redis"
+    }
+
+    fn open<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        owner: &'a Open,
+        now: SystemTime,
+    ) -> Call<'a, Outcome<OpenRefusal>> {
+        Call::under_way(self.inner.open(window, owner, now))
+    }
+
+    fn append<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        expected: Seq,
+        through: Seq,
+    ) -> Call<'a, Outcome<Refusal>> {
+        let marks = window.marks();
+        assert!(
+            expected < through && through <= marks.received.max(expected),
+            "what is appended is staged"
+        );
+        assert!(
+            marks.terminal.is_none_or(|terminal| through < terminal),
+            "a terminal goes through `finish`"
+        );
+        Call::under_way(self.inner.append(window, expected, through))
+    }
+
+    fn finish<'a>(
+        &'a self,
+        window: &'a Arc<Window>,
+        expected: Seq,
+        _now: SystemTime,
+    ) -> Call<'a, Outcome<Refusal>> {
+        Call::under_way(self.inner.finish(window, expected))
+    }
+
+    fn tail(&self, id: StreamId) -> Call<'_, Result<Tail, Unreachable>> {
+        Call::under_way(self.inner.tail(id))
+    }
+
+    fn find(&self, id: StreamId, _now: SystemTime) -> Call<'_, Result<Found, Unreachable>> {
+        Call::under_way(self.inner.find(id))
+    }
+
+    /// Those that this process holds at the moment; Redis is not searched.
+    fn finished(&self, _now: SystemTime) -> Call<'_, Result<Vec<Arc<Window>>, Unreachable>> {
+        Call::answered(Ok(self.inner.table().finished()))
+    }
+
+    fn adopt(
+        &self,
+        id: StreamId,
+        expected_last: Seq,
+        epoch: Epoch,
+        _now: SystemTime,
+    ) -> Call<'_, Outcome<Refusal>> {
+        Call::under_way(self.inner.adopt(id, expected_last, epoch))
+    }
+
+    fn claim(
+        &self,
+        key: Key,
+        id: StreamId,
+        _now: SystemTime,
+    ) -> Call<'_, Result<Claim, Unreachable>> {
+        Call::under_way(self.inner.claim(key, id))
+    }
+
+    fn claim_body(
+        &self,
+        key: Key,
+        id: StreamId,
+        body: BodyDigest,
+        _now: SystemTime,
+    ) -> Call<'_, Result<bool, Unreachable>> {
+        Call::under_way(self.inner.claim_body(key, id, body))
+    }
+
+    fn release(&self, key: Key, id: StreamId) -> Call<'_, Result<(), Unreachable>> {
+        Call::under_way(self.inner.release(key, id))
+    }
+
+    fn remove(&self, id: StreamId) -> Call<'_, ()> {
+        Call::under_way(self.inner.remove(id))
+    }
+
+    fn order(&self, id: StreamId, order: Order) -> Call<'_, Result<Ordered, Unreachable>> {
+        Call::under_way(self.inner.order(id, order))
+    }
+
+    fn next_order(&self) -> Call<'_, (StreamId, Order)> {
+        Call::under_way(self.inner.orders.next())
+    }
+
+    fn sweep(&self, _now: SystemTime) {
+        let config = &self.inner.config;
+        self.inner.table().sweep(config.claim, config.live);
+    }
+
+    fn usage(&self) -> Usage {
+        self.inner.table().usage()
+    }
+}
+
+impl Inner {
+    pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
+        // Nothing in there panics between two changes that belong together.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn replica(&self) -> Replica {
+        self.replica
+    }
+
+    pub(crate) fn owner(&self) -> String {
+        format!("{:032x}", self.replica.0)
+    }
+
+    async fn remove(&self, id: StreamId) {
+        let keys = self.config.prefix.keys(id);
+        let claims = {
+            let mut table = self.table();
+            table.forget(id);
+            table.uncache(id);
+            table.claims(id)
+        };
+        let mut command = redis::cmd("DEL");
+        for key in [&keys.log, &keys.meta, &keys.gone, &keys.readers] {
+            command.arg(key);
+        }
+        let mut removed = self.appends.call(&command, 0).await.map(|_| ());
+        for key in claims {
+            removed = removed.and(self.free(key, id).await);
+        }
+        self.table().unclaim_all(id);
+        if let Err(error) = removed {
+            tracing::warn!(stream_id = %id, %error, "a log without a generation stays until it expires");
+        }
+    }
+}

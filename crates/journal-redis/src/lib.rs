@@ -1,0 +1,36 @@
+//! The journal in Redis: what a replica has committed outlives it, and every replica can read it.
+//!
+//! A generation is one Redis stream whose entries are batches; see [`record`] for their form and docs/journal.md for
+//! keys, expiry and what each command guarantees. The writer's window is still what local readers read: an append
+//! sends the batch that its owner has staged, as one command, and answers what became of it. Other replicas fill a
+//! window of their own from what stands.
+//!
+//! What is promised is what Redis promises: an append that was answered is in the memory of that server. It is on
+//! its disk, and on its replicas, when its configuration says so; what a failover loses is seen when the tail is
+//! read back, which this crate insists on after everything that may have changed it.
+
+mod claims;
+mod config;
+pub mod feed;
+mod find;
+mod follow;
+mod journal;
+mod keys;
+mod link;
+mod orders;
+mod readers;
+pub mod record;
+mod script;
+mod socket;
+mod table;
+mod tail;
+mod target;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod write;
+
+pub use config::Config;
+pub use journal::RedisJournal;
+pub use keys::{BadPrefix, Prefix};
+pub use link::{ConnectError, Timing};
+pub use target::{BadTarget, Target};

@@ -1,0 +1,254 @@
+//! One connection to Redis that recovers, and calls over it that never lie about their outcome.
+//!
+//! A call goes out once, on the connection there is, or not at all; nothing here repeats a command, and no call waits
+//! for a new connection. A keeper, one task for each link, connects in the background and asks for a sign of life
+//! when nobody else has. A connection is given up when the socket fails, when several calls in a row have no answer
+//! (a wave of calls that time out together is one), and when the server says that it is the wrong one or does not
+//! know us (any more). Credentials and address are looked up anew for each connection.
+//!
+//! Connections are counted, so that a caller knows when what it has seen was seen on another one. Redis handles the
+//! commands of one connection in their order, so what is read on it was read after everything sent on it before.
+
+mod failure;
+mod keeper;
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::{Cmd, Pipeline, RedisResult, Value};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::target::Target;
+
+pub use failure::ConnectError;
+pub(crate) use failure::{Code, Failure};
+use state::{Refused, State};
+
+/// Deadlines of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How long a call may take, apart from the time that much data needs. Shorter finds a dead server sooner, longer
+    /// forgives a busy one. The default of one second is far above what an append takes.
+    pub answer: Duration,
+    /// How long connecting may take, with name lookup, TLS and credentials.
+    pub connect: Duration,
+    /// How long a server may be loading its data before another address is looked for.
+    pub loading: Duration,
+    /// How often a connection that is not used is asked for a sign of life.
+    pub ping: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            answer: Duration::from_secs(1),
+            connect: Duration::from_secs(2),
+            loading: Duration::from_secs(10),
+            ping: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A handle; the connection is closed with the last one.
+pub(crate) struct Link {
+    shared: Arc<Shared>,
+    _keeper: AbortOnDropHandle<()>,
+}
+
+struct Shared {
+    name: &'static str,
+    target: Target,
+    timing: Timing,
+    state: Mutex<State>,
+    /// Wakes the keeper: the connection is given up.
+    lost: Notify,
+    /// The number of the connection that is up, 0 while none is.
+    up: watch::Sender<u64>,
+}
+
+/// An answer and the connection it came on.
+#[derive(Debug)]
+pub(crate) struct Answer<T> {
+    pub(crate) value: T,
+    pub(crate) connection: u64,
+}
+
+impl Link {
+    /// Begins to connect. The keeper is a task of the runtime this is called in, and ends with the link.
+    pub(crate) fn start(name: &'static str, target: Target, timing: Timing) -> Self {
+        let shared = Arc::new(Shared {
+            name,
+            target,
+            timing,
+            state: Mutex::default(),
+            lost: Notify::new(),
+            up: watch::Sender::new(0),
+        });
+        let keeper = tokio::spawn(keeper::keep(Arc::clone(&shared)));
+        Self {
+            shared,
+            _keeper: AbortOnDropHandle::new(keeper),
+        }
+    }
+
+    /// The number of the connection that is up; `None` while there is none.
+    pub(crate) fn connection(&self) -> Option<u64> {
+        Some(*self.shared.up.borrow()).filter(|number| *number != 0)
+    }
+
+    /// Follows that number; 0 stands for none.
+    pub(crate) fn connections(&self) -> watch::Receiver<u64> {
+        self.shared.up.subscribe()
+    }
+
+    /// Why there is no connection, as far as that is known.
+    pub(crate) fn trouble(&self) -> Option<ConnectError> {
+        self.shared.lock().trouble.clone()
+    }
+
+    /// Sends one command of about `size` bytes.
+    pub(crate) async fn call(&self, command: &Cmd, size: usize) -> Result<Answer<Value>, Failure> {
+        self.shared.call(command, size).await
+    }
+
+    /// Sends several commands together, on the connection of this number and no other. Each has its own answer; a
+    /// failure is one of all of them.
+    pub(crate) async fn call_on(
+        &self,
+        connection: u64,
+        commands: &Pipeline,
+        size: usize,
+    ) -> Result<Vec<Result<Value, Code>>, Failure> {
+        let answer = self.shared.pipeline(Some(connection), commands, size);
+        Ok(answer.await?.value)
+    }
+
+    /// The same on whatever connection there is.
+    pub(crate) async fn call_all(
+        &self,
+        commands: &Pipeline,
+        size: usize,
+    ) -> Result<Answer<Vec<Result<Value, Code>>>, Failure> {
+        self.shared.pipeline(None, commands, size).await
+    }
+}
+
+impl Shared {
+    async fn call(&self, command: &Cmd, size: usize) -> Result<Answer<Value>, Failure> {
+        let send = async |mut connection: redis::aio::MultiplexedConnection| {
+            connection.send_packed_command(command).await
+        };
+        let answer = self.exchange(None, size, send).await?;
+        match answer.value {
+            Value::ServerError(error) => Err(Failure::Refused(
+                self.refused(answer.connection, Code::of(&error)),
+            )),
+            value => Ok(Answer { value, ..answer }),
+        }
+    }
+
+    async fn pipeline(
+        &self,
+        only: Option<u64>,
+        commands: &Pipeline,
+        size: usize,
+    ) -> Result<Answer<Vec<Result<Value, Code>>>, Failure> {
+        let count = commands.len();
+        let send = async |mut connection: redis::aio::MultiplexedConnection| {
+            connection.send_packed_commands(commands, 0, count).await
+        };
+        let answer = self.exchange(only, size, send).await?;
+        if answer.value.len() != count {
+            self.lock().give_up(answer.connection);
+            self.tell();
+            return Err(Failure::Unanswered);
+        }
+        let each = answer.value.into_iter().map(|value| match value {
+            Value::ServerError(error) => Err(self.refused(answer.connection, Code::of(&error))),
+            value => Ok(value),
+        });
+        Ok(Answer {
+            value: each.collect(),
+            connection: answer.connection,
+        })
+    }
+
+    /// One exchange over the connection there is, within its deadline.
+    async fn exchange<T>(
+        &self,
+        only: Option<u64>,
+        size: usize,
+        send: impl AsyncFnOnce(redis::aio::MultiplexedConnection) -> RedisResult<T>,
+    ) -> Result<Answer<T>, Failure> {
+        let Some((connection, number)) = self.lock().connection() else {
+            return Err(Failure::NotSent);
+        };
+        if only.is_some_and(|only| only != number) {
+            return Err(Failure::NotSent);
+        }
+        let began = Instant::now();
+        let deadline = self.timing.answer + Duration::from_secs((size / SLOWEST) as u64);
+        let outcome = timeout(deadline, send(connection)).await;
+        let failure = match outcome {
+            Ok(Ok(value)) => {
+                self.lock().answered(number);
+                return Ok(Answer {
+                    value,
+                    connection: number,
+                });
+            }
+            Ok(Err(error)) => match error.code() {
+                Some(code) => Failure::Refused(self.refused(number, Code::new(code))),
+                None => {
+                    tracing::debug!(link = self.name, %error, "a call to Redis failed");
+                    self.lock().give_up(number);
+                    Failure::Unanswered
+                }
+            },
+            Err(_) => {
+                self.lock().missed(number, began);
+                Failure::Unanswered
+            }
+        };
+        self.tell();
+        Err(failure)
+    }
+
+    fn refused(&self, connection: u64, code: Code) -> Code {
+        let refused = self.lock().refused(connection, &code, self.timing.loading);
+        match refused {
+            Refused::GivenUp => {
+                tracing::warn!(link = self.name, %code, "the connection to Redis is given up");
+            }
+            // That it does not know a script yet is how one is made known.
+            Refused::News if !code.is("NOSCRIPT") => {
+                tracing::warn!(link = self.name, %code, "Redis refuses a command");
+            }
+            Refused::News | Refused::Again => {}
+        }
+        self.tell();
+        code
+    }
+
+    /// Lets everybody know when the connection is gone.
+    fn tell(&self) {
+        let number = self.lock().number();
+        let changed = self
+            .up
+            .send_if_modified(|up| std::mem::replace(up, number) != number);
+        if changed && number == 0 {
+            self.lost.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change is whole before anything that could panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes a second that any network between us and Redis carries: a healed suffix of 16 MiB gets some seconds more.
+const SLOWEST: usize = 4 << 20;

@@ -1,0 +1,108 @@
+//! How calls and connections fail. Neither names an address nor holds what the server was told.
+
+use std::fmt;
+use std::io;
+
+use redis::{ErrorKind, RedisError, ServerError};
+
+/// Why a call has no answer to give.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// There was no connection: nothing has happened.
+    #[error("no connection to redis")]
+    NotSent,
+    /// It was given to a connection and no answer came: it may or may not have happened, or happen yet.
+    #[error("no answer from redis")]
+    Unanswered,
+    /// The server said no: nothing has happened.
+    #[error("redis said {0}")]
+    Refused(Code),
+}
+
+/// The first word of an error that a server answers with.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Code(String);
+
+impl Code {
+    pub(crate) fn new(code: &str) -> Self {
+        // A script's error may begin with any word; what is logged is short and plain.
+        let plain = code.chars().filter(char::is_ascii_alphanumeric);
+        Self(plain.take(32).collect())
+    }
+
+    pub(crate) fn of(error: &ServerError) -> Self {
+        Self::new(error.code())
+    }
+
+    pub(crate) fn is(&self, code: &str) -> bool {
+        self.0 == code
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Why there is no connection to Redis. It names neither the address nor the credentials.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The socket, the name lookup or TLS failed.
+    #[error("redis cannot be reached: {0}")]
+    Io(io::ErrorKind),
+    /// No answer within the time that connecting may take.
+    #[error("redis did not answer in time")]
+    TimedOut,
+    /// The server wants other credentials than it was given, or any.
+    #[error("redis refuses the user or password")]
+    Credentials,
+    /// The file with the password cannot be read.
+    #[error("the file with the password for redis cannot be read: {0}")]
+    PasswordFile(io::ErrorKind),
+    /// The server refuses for another reason, told by its word.
+    #[error("redis refuses the connection: {0}")]
+    Refused(String),
+    /// What answers does not speak the protocol, or not this kind of connection.
+    #[error("what answers is not a redis server that can be used")]
+    Unusable,
+}
+
+impl From<RedisError> for ConnectError {
+    fn from(error: RedisError) -> Self {
+        match error.kind() {
+            ErrorKind::AuthenticationFailed => Self::Credentials,
+            _ if error.is_timeout() => Self::TimedOut,
+            ErrorKind::Io => {
+                let source = std::error::Error::source(&error);
+                let io = source.and_then(|it| it.downcast_ref::<io::Error>());
+                Self::Io(io.map_or(io::ErrorKind::Other, io::Error::kind))
+            }
+            _ => match error.code() {
+                Some(code) => Self::from(Code::new(code)),
+                None => Self::Unusable,
+            },
+        }
+    }
+}
+
+impl From<Code> for ConnectError {
+    fn from(code: Code) -> Self {
+        if code.is("NOAUTH") || code.is("WRONGPASS") {
+            Self::Credentials
+        } else {
+            Self::Refused(code.0)
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The task that keeps a link connected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Value};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::failure::{Code, ConnectError, Failure};
+use super::{Shared, Timing};
+use crate::target::Target;
+
+/// Connects, waits until the connection is given up, and again. It ends when it is aborted.
+pub(super) async fn keep(shared: Arc<Shared>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match connect(&shared.target, &shared.timing).await {
+            Ok(Connected {
+                connection,
+                driver,
+                ended,
+            }) => {
+                shared.lock().came_up(connection, driver);
+                shared.tell();
+                tracing::info!(link = shared.name, "connected to Redis");
+                let lasted = watch(&shared, ended).await;
+                // One that was cut is made anew at once. One that the server had nothing good to say on, or nothing
+                // at all, would be so again.
+                if lasted > Duration::from_secs(1) || shared.lock().trouble.is_none() {
+                    pause = FIRST_PAUSE;
+                }
+            }
+            Err(error) => {
+                let mut state = shared.lock();
+                let is_news = state.trouble.as_ref() != Some(&error);
+                state.trouble = Some(error.clone());
+                drop(state);
+                if is_news {
+                    tracing::warn!(link = shared.name, %error, "no connection to Redis");
+                }
+            }
+        }
+        sleep(pause + jitter(pause)).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Waits until the connection is given up; returns how long it lasted.
+async fn watch(shared: &Shared, mut ended: oneshot::Receiver<()>) -> Duration {
+    let mut lasted = Duration::ZERO;
+    loop {
+        let (age, silence) = {
+            let state = shared.lock();
+            (state.age(), state.silence())
+        };
+        let Some(age) = age else {
+            return lasted;
+        };
+        lasted = age;
+        let silence = silence.unwrap_or_default();
+        tokio::select! {
+            () = shared.lost.notified() => {}
+            // The socket was closed, though nobody has called.
+            _ = &mut ended => {
+                let mut state = shared.lock();
+                let number = state.number();
+                state.give_up(number);
+                drop(state);
+                shared.tell();
+            }
+            () = sleep(shared.timing.ping.saturating_sub(silence)) => {
+                // Whatever the answer is, the state has seen it. A full disk is an answer as well.
+                let answer = shared.call(&redis::cmd("PING"), 0).await;
+                if matches!(answer, Err(Failure::Refused(_))) {
+                    sleep(shared.timing.ping).await;
+                }
+            }
+        }
+    }
+}
+
+/// A connection that has answered.
+struct Connected {
+    connection: MultiplexedConnection,
+    driver: AbortOnDropHandle<()>,
+    /// Closed when the driver has nothing to drive any more.
+    ended: oneshot::Receiver<()>,
+}
+
+async fn connect(target: &Target, timing: &Timing) -> Result<Connected, ConnectError> {
+    timeout(timing.connect, async {
+        let (socket, login) = target.dial().await?;
+        // Deadlines are the link's: only it knows how much is sent.
+        let config = AsyncConnectionConfig::new()
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(QUEUE);
+        let connection = MultiplexedConnection::new_with_config(&login, socket, config);
+        let (mut connection, driver) = connection.await?;
+        let (alive, ended) = oneshot::channel();
+        let driver = AbortOnDropHandle::new(tokio::spawn(async move {
+            driver.await;
+            drop(alive);
+        }));
+        // A server that wants a password and was given none says so only now, and one that is loading as well.
+        if let Value::ServerError(error) =
+            connection.send_packed_command(&redis::cmd("PING")).await?
+        {
+            let code = Code::of(&error);
+            // One that cannot write to its disk can be read.
+            if !code.is("MISCONF") {
+                return Err(code.into());
+            }
+        }
+        Ok(Connected {
+            connection,
+            driver,
+            ended,
+        })
+    })
+    .await
+    .unwrap_or(Err(ConnectError::TimedOut))
+}
+
+/// Up to half of `pause`, so that replicas do not come back in step.
+fn jitter(pause: Duration) -> Duration {
+    let random = getrandom::u32().unwrap_or_default();
+    pause.mul_f64(f64::from(random) / f64::from(u32::MAX) / 2.0)
+}
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Calls that wait for the socket; beyond them a caller waits for its turn, within its deadline.
+const QUEUE: usize = 1024;

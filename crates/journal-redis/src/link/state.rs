@@ -1,0 +1,151 @@
+//! Whether there is a connection, and what is held against it.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::failure::{Code, ConnectError};
+
+#[derive(Default)]
+pub(super) struct State {
+    /// How many connections there have been.
+    count: u64,
+    up: Option<Up>,
+    /// Why there is no connection; `None` while there is one, and when the last one was simply cut.
+    pub(super) trouble: Option<ConnectError>,
+}
+
+struct Up {
+    connection: MultiplexedConnection,
+    /// Calls that are under way when the connection is given up end with it, without an answer.
+    _driver: AbortOnDropHandle<()>,
+    since: Instant,
+    /// Waves of calls without an answer, one after the other.
+    misses: u32,
+    /// When the last of them was noticed.
+    missed: Option<Instant>,
+    heard: Instant,
+    loading: Option<Instant>,
+    /// The words that it has refused something with.
+    words: Vec<Code>,
+}
+
+impl State {
+    pub(super) fn connection(&self) -> Option<(MultiplexedConnection, u64)> {
+        Some((self.up.as_ref()?.connection.clone(), self.count))
+    }
+
+    /// The number of the connection that is up, 0 for none.
+    pub(super) fn number(&self) -> u64 {
+        if self.up.is_some() { self.count } else { 0 }
+    }
+
+    pub(super) fn came_up(
+        &mut self,
+        connection: MultiplexedConnection,
+        driver: AbortOnDropHandle<()>,
+    ) {
+        let now = Instant::now();
+        self.count += 1;
+        self.trouble = None;
+        self.up = Some(Up {
+            connection,
+            _driver: driver,
+            since: now,
+            misses: 0,
+            missed: None,
+            heard: now,
+            loading: None,
+            words: Vec::new(),
+        });
+    }
+
+    /// How long the connection has been up.
+    pub(super) fn age(&self) -> Option<Duration> {
+        self.up.as_ref().map(|up| up.since.elapsed())
+    }
+
+    /// How long nothing has been heard on it.
+    pub(super) fn silence(&self) -> Option<Duration> {
+        self.up.as_ref().map(|up| up.heard.elapsed())
+    }
+
+    pub(super) fn answered(&mut self, number: u64) {
+        if let Some(up) = self.this(number) {
+            up.misses = 0;
+            up.heard = Instant::now();
+        }
+    }
+
+    /// A call that began at `began` had no answer in time. Those that were under way when the last one was noticed
+    /// belong to the same wave.
+    pub(super) fn missed(&mut self, number: u64, began: Instant) {
+        let Some(up) = self.this(number) else {
+            return;
+        };
+        if up.missed.is_none_or(|missed| began >= missed) {
+            up.misses += 1;
+            up.missed = Some(Instant::now());
+        }
+        if up.misses >= MISSES {
+            self.trouble = Some(ConnectError::TimedOut);
+            self.up = None;
+        }
+    }
+
+    /// The server said no.
+    pub(super) fn refused(&mut self, number: u64, code: &Code, patience: Duration) -> Refused {
+        let Some(up) = self.this(number) else {
+            return Refused::Again;
+        };
+        let is_news = !up.words.contains(code) && up.words.len() < WORDS;
+        if is_news {
+            up.words.push(code.clone());
+        }
+        let is_wrong = match code.as_str() {
+            "READONLY" | "NOAUTH" | "WRONGPASS" => true,
+            "LOADING" => up.loading.get_or_insert_with(Instant::now).elapsed() > patience,
+            _ => {
+                up.loading = None;
+                false
+            }
+        };
+        if is_wrong {
+            self.trouble = Some(code.clone().into());
+            self.up = None;
+            Refused::GivenUp
+        } else if is_news {
+            Refused::News
+        } else {
+            Refused::Again
+        }
+    }
+
+    pub(super) fn give_up(&mut self, number: u64) {
+        if self.this(number).is_some() {
+            self.up = None;
+        }
+    }
+
+    fn this(&mut self, number: u64) -> Option<&mut Up> {
+        self.up.as_mut().filter(|_| number == self.count)
+    }
+}
+
+/// What a refusal means for the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It is the first of its kind on this connection.
+    News,
+    /// It is not.
+    Again,
+    /// The connection is given up for it.
+    GivenUp,
+}
+
+/// Kinds of refusals that are remembered; a healthy server has none.
+const WORDS: usize = 8;
+/// Waves without an answer after which a connection is no longer believed in: one may be a pause of the server.
+const MISSES: u32 = 3;

@@ -1,0 +1,343 @@
+//! Orders from one replica to the one that writes a generation.
+//!
+//! An order is written first and published then, on the one channel that its writer listens to. A stop stays in the
+//! meta hash; whoever follows stays in the set of readers. So a writer that was out of touch looks at both, for all
+//! of its generations, each time its subscription is renewed, and nothing that was ordered is lost.
+//!
+//! One task of the journal listens. Readers that come and go are also what tells the writer whether to publish.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use streamweld_journal::{Order, Ordered, Replica, StreamId, Unreachable};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::feed::{Heard, Subscription};
+use crate::journal::Inner;
+use crate::record;
+use crate::script;
+
+/// Where orders come from: those that were given, and the wish to look for some.
+pub(crate) struct Orders {
+    given: mpsc::Sender<(StreamId, Order)>,
+    taken: tokio::sync::Mutex<mpsc::Receiver<(StreamId, Order)>>,
+    look: mpsc::Sender<StreamId>,
+}
+
+/// Generations that are to be looked at.
+pub(crate) type Looks = mpsc::Receiver<StreamId>;
+
+impl Orders {
+    pub(crate) fn new() -> (Self, Looks) {
+        let (given, taken) = mpsc::channel(QUEUE);
+        let (look, looks) = mpsc::channel(QUEUE);
+        let taken = tokio::sync::Mutex::new(taken);
+        let orders = Self { given, taken, look };
+        (orders, looks)
+    }
+
+    /// Asks the listening task to look what waits for a generation. What it has no room for it finds at its next
+    /// renewal, or with the next word of a follower.
+    pub(crate) fn look(&self, id: StreamId) {
+        _ = self.look.try_send(id);
+    }
+
+    pub(crate) async fn next(&self) -> (StreamId, Order) {
+        match self.taken.lock().await.recv().await {
+            Some(order) => order,
+            // The sender is beside the receiver, so this is never.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Listens until the journal is gone.
+pub(crate) async fn listen(inner: Weak<Inner>, mut subscription: Subscription, mut looks: Looks) {
+    let mut lapses = interval(Duration::from_secs(1));
+    lapses.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let event = tokio::select! {
+            heard = subscription.next() => match heard {
+                Some(heard) => Event::Heard(heard),
+                None => return,
+            },
+            Some(id) = looks.recv() => Event::Look(id),
+            _ = lapses.tick() => Event::Tick,
+        };
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        match event {
+            Event::Heard(Heard::Message(message)) => match parse(&message) {
+                Some((id, order)) => inner.ordered(id, order).await,
+                None => tracing::debug!("an order that nobody here understands"),
+            },
+            Event::Heard(Heard::Renewed) => inner.look_at_all().await,
+            Event::Look(id) => inner.look_at(id).await,
+            Event::Tick => inner.lapse().await,
+        }
+    }
+}
+
+enum Event {
+    Heard(Heard),
+    Look(StreamId),
+    Tick,
+}
+
+impl Inner {
+    /// Gives an order to whoever writes the generation.
+    pub(crate) async fn order(&self, id: StreamId, order: Order) -> Result<Ordered, Unreachable> {
+        let keys = self.config.prefix.keys(id);
+        let (text, channels) = (id.text(), self.config.prefix.all_orders());
+        let said = match order {
+            Order::Stop { admin } => {
+                let admin: &[u8] = if admin { b"1" } else { b"0" };
+                let args: [&[u8]; 3] = [admin, text.as_bytes(), channels.as_bytes()];
+                script::STOP
+                    .run(&self.appends, &[&keys.log, &keys.meta], &args)
+                    .await
+            }
+            Order::Readers { replica, any: true } => {
+                return Ok(match self.register(id, replica).await? {
+                    Registered::Yes => Ordered::Passed,
+                    Registered::Ended | Registered::Vanished => Ordered::NoWriter,
+                });
+            }
+            Order::Readers {
+                replica,
+                any: false,
+            } => {
+                self.unregister(id, replica).await;
+                return Ok(Ordered::Passed);
+            }
+        };
+        Ok(match said.map_err(|_| Unreachable)?.word() {
+            "ok" => Ordered::Passed,
+            _ => Ordered::NoWriter,
+        })
+    }
+
+    /// Lets the writer know that `replica` follows.
+    pub(crate) async fn register(
+        &self,
+        id: StreamId,
+        replica: Replica,
+    ) -> Result<Registered, Unreachable> {
+        let keys = self.config.prefix.keys(id);
+        let lease = crate::write::millis(crate::readers::LEASE);
+        let (name, text) = (format!("{:032x}", replica.0), id.text());
+        let channels = self.config.prefix.all_orders();
+        let args: [&[u8]; 4] = [
+            name.as_bytes(),
+            lease.as_bytes(),
+            text.as_bytes(),
+            channels.as_bytes(),
+        ];
+        let said = script::FOLLOW
+            .run(&self.reads, &[&keys.log, &keys.meta, &keys.readers], &args)
+            .await;
+        match said.map_err(|_| Unreachable)?.word() {
+            "ok" => Ok(Registered::Yes),
+            "ended" => Ok(Registered::Ended),
+            "vanished" => Ok(Registered::Vanished),
+            _ => Err(Unreachable),
+        }
+    }
+
+    /// The other way round; if Redis is away, the registration lapses.
+    pub(crate) async fn unregister(&self, id: StreamId, replica: Replica) {
+        let keys = self.config.prefix.keys(id);
+        let (name, text) = (format!("{:032x}", replica.0), id.text());
+        let channels = self.config.prefix.all_orders();
+        let args: [&[u8]; 3] = [name.as_bytes(), text.as_bytes(), channels.as_bytes()];
+        _ = script::LEAVE
+            .run(&self.reads, &[&keys.meta, &keys.readers], &args)
+            .await;
+    }
+
+    /// An order for this process.
+    async fn ordered(&self, id: StreamId, order: Order) {
+        if matches!(order, Order::Readers { any: true, .. }) && !self.has_readers(id) {
+            // From here on each append is made by this script.
+            _ = script::APPEND.load(&self.appends).await;
+        }
+        let is_news = {
+            let mut table = self.table();
+            let Some(live) = table.live.get_mut(&id) else {
+                return;
+            };
+            match order {
+                Order::Stop { .. } => true,
+                Order::Readers { replica, any: true } => live.readers.came(replica),
+                Order::Readers {
+                    replica,
+                    any: false,
+                } => live.readers.left(replica),
+            }
+        };
+        if !is_news {
+            return;
+        }
+        if matches!(order, Order::Readers { any: true, .. }) {
+            self.tell_readers(id).await;
+        }
+        self.give(id, order);
+    }
+
+    /// Whether a log of this process is followed; one of others counts as if.
+    fn has_readers(&self, id: StreamId) -> bool {
+        let table = self.table();
+        table.live.get(&id).is_none_or(|live| live.readers.any())
+    }
+
+    /// Never waits: nobody may take orders here.
+    fn give(&self, id: StreamId, order: Order) {
+        if self.orders.given.try_send((id, order)).is_err() {
+            tracing::warn!(stream_id = %id, ?order, "an order is not taken by anybody");
+        }
+    }
+
+    async fn look_at_all(&self) {
+        let ids: Vec<StreamId> = self.table().live.keys().copied().collect();
+        for id in ids {
+            self.look_at(id).await;
+        }
+    }
+
+    async fn look_at(&self, id: StreamId) {
+        let keys = self.config.prefix.keys(id);
+        let said = script::PENDING
+            .run(&self.reads, &[&keys.meta, &keys.readers], &[])
+            .await;
+        let Ok(said) = said else {
+            // The listener is renewed again when Redis is back, or a follower speaks up.
+            return;
+        };
+        let part = |place: usize| said.with.get(place).and_then(Option::as_deref);
+        if let Some(admin) = part(0) {
+            let admin = admin == b"1";
+            self.ordered(id, Order::Stop { admin }).await;
+        }
+        let readers = String::from_utf8_lossy(part(1).unwrap_or_default());
+        for replica in readers.split(' ').filter_map(parse_replica) {
+            let any = true;
+            self.ordered(id, Order::Readers { replica, any }).await;
+        }
+    }
+
+    async fn lapse(&self) {
+        let lapsed: Vec<(StreamId, Replica)> = {
+            let mut table = self.table();
+            let each = |(id, live): (&StreamId, &mut crate::table::Live)| {
+                let lapsed = live.readers.lapsed().into_iter();
+                lapsed.map(|replica| (*id, replica)).collect::<Vec<_>>()
+            };
+            table.live.iter_mut().flat_map(each).collect()
+        };
+        for (id, replica) in lapsed {
+            let any = false;
+            self.give(id, Order::Readers { replica, any });
+        }
+    }
+
+    /// Publishes where the log stands, for followers that may have missed what was appended before they were known.
+    pub(crate) async fn tell_readers(&self, id: StreamId) {
+        let mark = {
+            let table = self.table();
+            let Some(live) = table.live.get(&id) else {
+                return;
+            };
+            // While something is under way its answer tells them.
+            if !live.readers.any() || live.seen.is_none() {
+                return;
+            }
+            (Arc::clone(&live.keys), record::mark(live.epoch, live.last))
+        };
+        let mut command = redis::cmd("PUBLISH");
+        command.arg(&mark.0.feed).arg(mark.1);
+        // One that is lost is made good by the follower's own look, when it renews.
+        _ = self.appends.call(&command, 0).await;
+    }
+}
+
+/// How the registration of a follower went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registered {
+    Yes,
+    /// The log has its end.
+    Ended,
+    /// There is no such log any more.
+    Vanished,
+}
+
+/// `stop <id> <0|1>` or `readers <id> <replica> <0|1>`.
+fn parse(message: &[u8]) -> Option<(StreamId, Order)> {
+    let mut words = std::str::from_utf8(message).ok()?.split(' ');
+    let what = words.next()?;
+    let id = words.next()?.parse().ok()?;
+    let order = match what {
+        "stop" => Order::Stop {
+            admin: parse_flag(words.next()?)?,
+        },
+        "readers" => Order::Readers {
+            replica: parse_replica(words.next()?)?,
+            any: parse_flag(words.next()?)?,
+        },
+        _ => return None,
+    };
+    words.next().is_none().then_some((id, order))
+}
+
+fn parse_flag(word: &str) -> Option<bool> {
+    match word {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
+}
+
+fn parse_replica(word: &str) -> Option<Replica> {
+    let number = u128::from_str_radix(word, 16).ok()?;
+    (word.len() == 32).then_some(Replica(number))
+}
+
+/// Orders that wait to be taken: a stop of every generation of a large replica.
+const QUEUE: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_read() {
+        let id: StreamId = "01arz3ndektsv4rrffq69g5fav".parse().unwrap();
+        let read = |text: &str| parse(text.as_bytes());
+        assert_eq!(
+            read("stop 01arz3ndektsv4rrffq69g5fav 1"),
+            Some((id, Order::Stop { admin: true }))
+        );
+        let replica = Replica(0xab);
+        assert_eq!(
+            read(&format!("readers {id} {:032x} 0", 0xab)),
+            Some((
+                id,
+                Order::Readers {
+                    replica,
+                    any: false
+                }
+            ))
+        );
+        for text in [
+            "",
+            "stop",
+            "stop x 1",
+            "readers 01arz3ndektsv4rrffq69g5fav ab 1",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert_eq!(read("stop 01arz3ndektsv4rrffq69g5fav 1 2"), None);
+        assert_eq!(read("stop 01arz3ndektsv4rrffq69g5fav 2"), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! Records read back, and whatever else comes does no harm.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use streamweld_journal::{StreamId, TerminalParts, WindowConfig};
+
+use super::*;
+
+fn at(seconds: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)
+}
+
+fn id() -> StreamId {
+    StreamId::parse("01arz3ndektsv4rrffq69g5fav").unwrap()
+}
+
+fn window() -> Arc<Window> {
+    Window::new(id(), Epoch::FIRST, at(0), WindowConfig::default())
+}
+
+/// A log of these events between its opening and its end.
+fn written(events: &[Vec<u8>], end: Option<TerminalParts>) -> Arc<Window> {
+    let window = window();
+    let mut staging = window.stage(at(1));
+    staging.push(Kind::Open, |out| out.extend_from_slice(b"data: {}\n"));
+    for event in events {
+        staging.push(Kind::Event, |out| {
+            out.extend_from_slice(b"data: ");
+            out.extend_from_slice(event);
+            out.push(b'\n');
+        });
+    }
+    drop(staging);
+    if let Some(end) = end {
+        window.stage_terminal(at(2), end);
+    }
+    window
+}
+
+fn end(code: Option<&str>, id_at: Option<usize>) -> TerminalParts {
+    TerminalParts {
+        kind: Kind::Error,
+        code: code.map(str::to_owned),
+        lines: b"event: streamweld.error\ndata: {}\n".to_vec(),
+        ending: b"data: [DONE]\n\n".to_vec(),
+        id_at,
+    }
+}
+
+#[track_caller]
+fn check_round(window: &Window, after: u64, through: u64) {
+    let batch = window.staged_through(Seq::new(after), Seq::new(through));
+    let bytes = encode(&batch, Epoch::FIRST);
+    let record = decode(&bytes).unwrap();
+    assert_eq!(record.entries, batch.entries);
+    assert_eq!(record.bytes, batch.runs.concat());
+    assert_eq!(record.terminal.as_ref(), batch.terminal.as_deref());
+    let last = batch.through();
+    assert_eq!(record.last(), Some((last, window.digest(last).unwrap())));
+}
+
+#[test]
+fn a_batch_reads_back() {
+    for (code, id_at) in [
+        (None, None),
+        (Some("upstream_cut"), Some(0)),
+        (Some(""), Some(14)),
+    ] {
+        let window = written(
+            &[b"a".to_vec(), vec![b'x'; 70_000], b"".to_vec()],
+            Some(end(code, id_at)),
+        );
+        for (after, through) in [(0, 1), (0, 5), (1, 3), (4, 5)] {
+            check_round(&window, after, through);
+        }
+    }
+}
+
+#[test]
+fn a_follower_reads_what_was_written() {
+    let writer = written(&[b"a".to_vec(), b"b".to_vec()], Some(end(None, None)));
+    let follower = window();
+    for (after, through) in [(0, 2), (1, 3), (2, 4)] {
+        let bytes = encode(
+            &writer.staged_through(Seq::new(after), Seq::new(through)),
+            Epoch::FIRST,
+        );
+        assert_eq!(
+            decode(&bytes).unwrap().show(&follower),
+            Ok(Seq::new(through))
+        );
+    }
+    writer.commit(Seq::new(4));
+    assert_eq!(follower.terminal(), writer.terminal());
+    assert_eq!(follower.entries(Seq::ZERO, 9), writer.entries(Seq::ZERO, 9));
+}
+
+#[test]
+fn a_mark_has_no_entries_and_shows_nothing() {
+    let bytes = mark(Epoch::new(7).unwrap(), Seq::new(3));
+    let record = decode(&bytes).unwrap();
+    assert_eq!((record.epoch.get(), record.first.get()), (7, 4));
+    assert_eq!(record.last(), None);
+    let follower = written(&[b"a".to_vec(), b"b".to_vec()], None);
+    follower.commit(Seq::new(3));
+    assert_eq!(record.show(&follower), Ok(Seq::new(3)));
+}
+
+#[track_caller]
+fn check_bad(change: impl FnOnce(&mut Vec<u8>)) {
+    let window = written(&[b"a".to_vec()], Some(end(Some("x"), Some(3))));
+    let mut bytes = encode(&window.staged(Seq::ZERO), Epoch::FIRST);
+    change(&mut bytes);
+    assert_eq!(decode(&bytes), Err(BadRecord));
+}
+
+#[test]
+fn other_bytes_are_no_record() {
+    check_bad(Vec::clear);
+    check_bad(|bytes| bytes[0] = 2);
+    // Epoch 0, sequence 0, a sequence at the end of all, a count beyond what there is.
+    check_bad(|bytes| bytes[1..5].fill(0));
+    check_bad(|bytes| bytes[5..13].fill(0));
+    check_bad(|bytes| bytes[5..13].fill(0xff));
+    check_bad(|bytes| bytes[13..17].fill(0xff));
+    // A kind there is not, a length beyond what there is, no terminal and no other byte for it.
+    check_bad(|bytes| bytes[17] = 7);
+    check_bad(|bytes| bytes[18..22].fill(0xff));
+    check_bad(|bytes| bytes[HEAD + 3 * ENTRY] = 0);
+    check_bad(|bytes| bytes[HEAD + 3 * ENTRY] = 2);
+    // The terminal is no end, or its place for an id is behind its ending.
+    check_bad(|bytes| bytes[HEAD + 3 * ENTRY + 1] = 1);
+    check_bad(|bytes| bytes[HEAD + 3 * ENTRY + 10] = 1);
+    check_bad(|bytes| bytes.push(0));
+    check_bad(|bytes| _ = bytes.pop());
+}
+
+proptest! {
+    #[test]
+    fn any_batch_reads_back(
+        events in prop::collection::vec(prop::collection::vec(b' '..b'~', 0..40), 0..20),
+        ends in any::<bool>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let window = written(&events, ends.then(|| end(Some("code"), None)));
+        let last = window.received().get();
+        let after = cut.index(last as usize) as u64;
+        check_round(&window, after, last);
+    }
+
+    #[test]
+    fn whatever_comes_is_refused_or_harmless(
+        at in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in any::<bool>(),
+    ) {
+        let writer = written(&[b"a".to_vec(), b"b".to_vec()], Some(end(Some("x"), Some(14))));
+        let mut bytes = encode(&writer.staged(Seq::ZERO), Epoch::FIRST);
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        if cut {
+            bytes.truncate(at.index(bytes.len()));
+        }
+        if let Ok(record) = decode(&bytes) {
+            record.last();
+            let follower = window();
+            if record.show(&follower).is_ok() {
+                follower.entries(Seq::ZERO, 9);
+            }
+        }
+    }
+
+    #[test]
+    fn noise_is_refused_or_harmless(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        _ = decode(&bytes).map(|record| record.show(&window()));
+    }
+}

@@ -1,0 +1,30 @@
+-- Changes the writer: a record without entries under the new epoch, which every older one is smaller than.
+-- KEYS log, meta
+-- ARGV expected sequence, new epoch, record, expiry in ms, owner
+local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+if not last then
+  return {'vanished'}
+end
+local id = last[1]
+if id == '18446744073709551615-18446744073709551615' then
+  return {'ended'}
+end
+local epoch, seq = string.match(id, '^(%d+)-(%d+)$')
+local new = tonumber(ARGV[2])
+if new < tonumber(epoch) then
+  return {'fenced', epoch}
+end
+if seq ~= ARGV[1] then
+  return {'unexpected', seq}
+end
+if new == tonumber(epoch) then
+  return {'fenced', epoch}
+end
+redis.call('XADD', KEYS[1], ARGV[2] .. '-' .. seq, 'r', ARGV[3])
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+local meta = redis.call('HMGET', KEYS[2], 'access', 'claims', 'label')
+if meta[1] then
+  redis.call('HSET', KEYS[2], 'epoch', ARGV[2], 'owner', ARGV[5])
+  redis.call('PEXPIRE', KEYS[2], ARGV[4])
+end
+return {'ok', meta[1], meta[2], meta[3]}

@@ -1,0 +1,16 @@
+-- Registers a replica that follows a log, or keeps it registered, and tells the writer.
+-- KEYS log, meta, readers
+-- ARGV replica, time in ms, id of the generation, prefix of the channels for orders
+local meta = redis.call('HMGET', KEYS[2], 'owner', 'ended')
+if not meta[1] or redis.call('EXISTS', KEYS[1]) == 0 then
+  return {'vanished'}
+end
+if meta[2] then
+  return {'ended'}
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZADD', KEYS[3], now + ARGV[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[3], ARGV[2])
+redis.call('PUBLISH', ARGV[4] .. meta[1], 'readers ' .. ARGV[3] .. ' ' .. ARGV[1] .. ' 1')
+return {'ok'}

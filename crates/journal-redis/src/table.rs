@@ -1,0 +1,302 @@
+//! What this process knows of its own logs, without asking Redis.
+//!
+//! For each log that it writes: where that stands, and on which connection it was last seen to stand there. Redis
+//! refuses an entry that is not greater than the last; that the last is the expected one is known only here, and
+//! only for as long as nothing can have happened in between. So an append is sent on that very connection or not at
+//! all. Beside it: windows of finished logs for a short while, and who holds which idempotency keys.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use streamweld_journal::{Access, Epoch, Key, Meter, Refusal, Seq, StreamId, Usage, Window};
+use tokio::time::Instant;
+
+use crate::keys::Keys;
+use crate::readers::Readers;
+
+#[derive(Default)]
+pub(crate) struct Table {
+    pub(crate) live: HashMap<StreamId, Live>,
+    finished: HashMap<StreamId, Finished>,
+    claims: HashMap<StreamId, Claimed>,
+    meter: Arc<Meter>,
+}
+
+/// A log that this process writes.
+pub(crate) struct Live {
+    /// `None` when this process has adopted it and not written yet.
+    pub(crate) window: Option<Arc<Window>>,
+    pub(crate) access: Access,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) epoch: Epoch,
+    pub(crate) last: Seq,
+    /// The connection on which it was last seen to end with `last`. `None` from the moment something is sent until
+    /// its answer is here.
+    pub(crate) seen: Option<u64>,
+    /// The window's label as it stands in Redis.
+    pub(crate) label: Bytes,
+    /// When the expiry was last put off.
+    pub(crate) renewed: Instant,
+    /// Bytes counted on the meter beside the window.
+    pub(crate) charge: usize,
+    /// Who follows it elsewhere.
+    pub(crate) readers: Readers,
+}
+
+struct Finished {
+    window: Arc<Window>,
+    access: Access,
+    until: Instant,
+}
+
+struct Claimed {
+    keys: Vec<Key>,
+    since: Instant,
+}
+
+/// What an append is to do.
+pub(crate) enum Leave {
+    /// Send it, on this connection only.
+    Send(Send),
+    /// Nothing is changed.
+    Refuse(Refusal),
+    /// Not before the tail was read.
+    ReadBack,
+    /// This process does not know the log as its own.
+    Stranger,
+}
+
+pub(crate) struct Send {
+    pub(crate) connection: u64,
+    pub(crate) keys: Arc<Keys>,
+    /// The label that Redis does not have yet.
+    pub(crate) label: Option<Bytes>,
+    /// The expiry is to be put off.
+    pub(crate) renew: bool,
+    /// Others follow.
+    pub(crate) publish: bool,
+}
+
+impl Table {
+    pub(crate) fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
+    }
+
+    /// Whether `window` may append behind `expected`. If so, nothing is known of the log until
+    /// [`stands`](Self::stands).
+    pub(crate) fn leave(
+        &mut self,
+        window: &Arc<Window>,
+        expected: Seq,
+        connection: Option<u64>,
+        renew_after: Duration,
+    ) -> Leave {
+        let Some(live) = self.live.get_mut(&window.id()) else {
+            return Leave::Stranger;
+        };
+        if live.seen.is_none() || live.seen != connection {
+            return Leave::ReadBack;
+        }
+        if window.epoch() < live.epoch {
+            return Leave::Refuse(Refusal::Fenced { epoch: live.epoch });
+        }
+        if live.last != expected {
+            return Leave::Refuse(Refusal::Unexpected { last: live.last });
+        }
+        if live.window.is_none() {
+            live.window = Some(Arc::clone(window));
+            window.charge_to(Some(Arc::clone(&self.meter)));
+        }
+        let Some(connection) = live.seen.take() else {
+            return Leave::ReadBack;
+        };
+        let label = window.label();
+        Leave::Send(Send {
+            connection,
+            keys: Arc::clone(&live.keys),
+            label: Some(label).filter(|label| *label != live.label),
+            renew: live.renewed.elapsed() >= renew_after,
+            publish: live.readers.any(),
+        })
+    }
+
+    /// What was sent stands.
+    pub(crate) fn stands(&mut self, id: StreamId, epoch: Epoch, last: Seq, connection: u64) {
+        if let Some(live) = self.live.get_mut(&id) {
+            live.epoch = epoch;
+            live.last = last;
+            live.seen = Some(connection);
+        }
+    }
+
+    /// Something may have changed the log.
+    pub(crate) fn doubt(&mut self, id: StreamId) {
+        if let Some(live) = self.live.get_mut(&id) {
+            live.seen = None;
+        }
+    }
+
+    /// The end is about to be sent.
+    pub(crate) fn finishing(&mut self, window: &Arc<Window>) {
+        if let Some(live) = self.live.get_mut(&window.id()) {
+            live.seen = None;
+            live.window.get_or_insert_with(|| Arc::clone(window));
+        }
+    }
+
+    /// The expiry was put off, and the label written if there was a new one.
+    pub(crate) fn renewed(&mut self, id: StreamId, label: Option<Bytes>) {
+        if let Some(live) = self.live.get_mut(&id) {
+            live.renewed = Instant::now();
+            live.label = label.unwrap_or_else(|| std::mem::take(&mut live.label));
+        }
+    }
+
+    pub(crate) fn keep(&mut self, id: StreamId, live: Live) {
+        self.meter.add(live.charge);
+        if let Some(window) = &live.window {
+            window.charge_to(Some(Arc::clone(&self.meter)));
+        }
+        if let Some(old) = self.live.insert(id, live) {
+            self.meter.sub(old.charge);
+        }
+    }
+
+    /// This process does not write the log any more, nor count it.
+    pub(crate) fn forget(&mut self, id: StreamId) -> Option<Live> {
+        let live = self.live.remove(&id)?;
+        self.meter.sub(live.charge);
+        if let Some(window) = &live.window {
+            window.charge_to(None);
+        }
+        Some(live)
+    }
+
+    /// It has ended, and may be read from here for a while.
+    pub(crate) fn finish(&mut self, id: StreamId, cached: Duration) {
+        if let Some(live) = self.forget(id) {
+            if let Some(window) = live.window {
+                self.cache(window, live.access, cached);
+            }
+        }
+    }
+
+    pub(crate) fn cache(&mut self, window: Arc<Window>, access: Access, cached: Duration) {
+        window.charge_to(Some(Arc::clone(&self.meter)));
+        let finished = Finished {
+            until: Instant::now() + cached,
+            access,
+            window,
+        };
+        self.finished.insert(finished.window.id(), finished);
+    }
+
+    pub(crate) fn uncache(&mut self, id: StreamId) {
+        if let Some(finished) = self.finished.remove(&id) {
+            finished.window.charge_to(None);
+        }
+    }
+
+    /// The window of a log that this process writes, or has read a moment ago.
+    pub(crate) fn window(&mut self, id: StreamId) -> Option<(Arc<Window>, Access)> {
+        if let Some(live) = self.live.get(&id) {
+            return Some((Arc::clone(live.window.as_ref()?), live.access));
+        }
+        let finished = self.finished.get(&id)?;
+        (finished.until > Instant::now()).then(|| (Arc::clone(&finished.window), finished.access))
+    }
+
+    pub(crate) fn finished(&self) -> Vec<Arc<Window>> {
+        let now = Instant::now();
+        self.finished
+            .values()
+            .filter(|finished| finished.until > now)
+            .map(|finished| Arc::clone(&finished.window))
+            .collect()
+    }
+
+    /// Whether another `bytes` are within the cap, after letting go of what Redis has as well.
+    pub(crate) fn has_room(&mut self, bytes: usize, total: u64) -> bool {
+        let is_over = |meter: &Meter| (meter.bytes() + bytes) as u64 > total;
+        if is_over(&self.meter) {
+            for (_, finished) in self.finished.drain() {
+                finished.window.charge_to(None);
+            }
+        }
+        !is_over(&self.meter)
+    }
+
+    pub(crate) fn claimed(&mut self, id: StreamId, key: Key) {
+        let now = Instant::now();
+        let claimed = self.claims.entry(id).or_insert(Claimed {
+            keys: Vec::new(),
+            since: now,
+        });
+        claimed.since = now;
+        if !claimed.keys.contains(&key) {
+            claimed.keys.push(key);
+        }
+    }
+
+    /// The keys that `id` has claimed here.
+    pub(crate) fn claims(&self, id: StreamId) -> Vec<Key> {
+        self.claims
+            .get(&id)
+            .map_or_else(Vec::new, |it| it.keys.clone())
+    }
+
+    pub(crate) fn unclaim(&mut self, id: StreamId, key: Key) {
+        if let Some(claimed) = self.claims.get_mut(&id) {
+            claimed.keys.retain(|it| *it != key);
+            if claimed.keys.is_empty() {
+                self.claims.remove(&id);
+            }
+        }
+    }
+
+    pub(crate) fn unclaim_all(&mut self, id: StreamId) {
+        self.claims.remove(&id);
+    }
+
+    /// Lets go of finished windows and of claims that have lapsed, and of logs that nobody else holds any more: their
+    /// producer has left without an end.
+    pub(crate) fn sweep(&mut self, claim: Duration, abandoned: Duration) {
+        let now = Instant::now();
+        self.finished.retain(|_, finished| {
+            let stays = finished.until > now;
+            if !stays {
+                finished.window.charge_to(None);
+            }
+            stays
+        });
+        let live = &self.live;
+        self.claims
+            .retain(|id, it| live.contains_key(id) || it.since.elapsed() < claim * 2);
+        let is_left = |live: &Live| {
+            let held = live.window.as_ref().map_or(1, Arc::strong_count);
+            held == 1 && live.renewed.elapsed() > abandoned
+        };
+        let left: Vec<StreamId> = self
+            .live
+            .iter()
+            .filter(|(_, live)| is_left(live))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in left {
+            self.forget(id);
+        }
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            bytes: self.meter.bytes() as u64,
+            live: self.live.len(),
+            finished: self.finished.len(),
+            // Redis lets go of them by itself, and counts them for all replicas.
+            tombstones: 0,
+            evicted_early: 0,
+        }
+    }
+}

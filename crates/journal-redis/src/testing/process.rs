@@ -1,0 +1,64 @@
+//! One process of Redis, which does not outlive this one.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+}
+
+impl Process {
+    /// Starts a program of Redis with a folder to work in.
+    pub(super) fn start(program: &str, arguments: &[String], folder: &Path) -> Self {
+        let child = Command::new("sh")
+            .args(["-c", WATCHED, "sh"])
+            .arg(folder)
+            .arg(program)
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("there is a shell");
+        Self { child }
+    }
+
+    /// Sends it a signal, such as `STOP`.
+    pub(super) fn signal(&self, name: &str) {
+        // It was not waited for, so its number is still its own.
+        let kill = format!("kill -{name} {}", self.child.id());
+        let sent = Command::new("sh").args(["-c", &kill]).status();
+        assert!(sent.expect("there is a shell").success(), "kill -{name}");
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("it is ours")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(mut watcher) = self.child.stdin.take() {
+            // Before its number is free for another. Fails where the watcher is gone, which is as well.
+            let _ = watcher.write_all(b"\n");
+        }
+        // Fails where it has ended. It works on a stopped process too.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The shell becomes the server, so that its number is the server's. Before that it leaves a watcher behind: not
+/// its child, which the server would wonder about. A line lets the watcher go; the end of the pipe without one means
+/// that the test process is gone, however that came.
+const WATCHED: &str = r#"
+folder=$1
+shift
+exec 3<&0 </dev/null
+( (read -r line <&3 || { kill -KILL $$; rm -rf "$folder"; }) >/dev/null 2>&1 & )
+exec "$@" 3<&-
+"#;

@@ -1,0 +1,366 @@
+//! Opening, growing, ending and handing over a log.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use redis::Value;
+use streamweld_journal::{
+    Access, Epoch, Open, OpenRefusal, Outcome, Refusal, Seq, StreamId, Unreachable, Window,
+};
+use tokio::time::Instant;
+
+use crate::journal::Inner;
+use crate::keys::Keys;
+use crate::link::{Code, Failure};
+use crate::readers::Readers;
+use crate::record;
+use crate::script::{self, Said};
+use crate::table::{Leave, Live, Send};
+use crate::tail::judge;
+
+impl Inner {
+    pub(crate) async fn open(
+        &self,
+        window: &Arc<Window>,
+        owner: &Open,
+        now: SystemTime,
+    ) -> Outcome<OpenRefusal> {
+        let id = window.id();
+        let epoch = window.epoch();
+        assert!(window.received() >= Seq::FIRST, "entry 1 is staged");
+        let charge = owner.charge + size_of::<Live>();
+        let claims = {
+            let mut table = self.table();
+            if !table.has_room(charge + window.held(), self.config.total) {
+                return Outcome::No(OpenRefusal::Full);
+            }
+            table.claims(id)
+        };
+        let keys = Arc::new(self.config.prefix.keys(id));
+        let batch = window.staged_through(Seq::ZERO, Seq::FIRST);
+        let created = batch.entries.first().map_or(now, |entry| entry.time);
+        let label = window.label();
+        let said = script::OPEN
+            .run(
+                &self.appends,
+                &[&keys.log, &keys.meta, &keys.gone],
+                &[
+                    entry_id(epoch, Seq::FIRST).as_bytes(),
+                    &record::encode(&batch, epoch),
+                    millis(self.config.live).as_bytes(),
+                    b"access",
+                    &owner.access,
+                    b"owner",
+                    self.owner().as_bytes(),
+                    b"epoch",
+                    epoch.to_string().as_bytes(),
+                    b"created",
+                    record::nanos(created).to_string().as_bytes(),
+                    b"label",
+                    &label,
+                    b"claims",
+                    &claims.concat(),
+                ],
+            )
+            .await;
+        match said {
+            Ok(said) if said.word() == "ok" => {
+                let live = Live {
+                    window: Some(Arc::clone(window)),
+                    access: owner.access,
+                    keys,
+                    epoch,
+                    last: Seq::FIRST,
+                    seen: Some(said.connection),
+                    label,
+                    renewed: Instant::now(),
+                    charge,
+                    readers: Readers::default(),
+                };
+                self.table().keep(id, live);
+                self.bind_claims(id, self.config.live).await;
+                Outcome::Yes
+            }
+            Ok(said) if said.word() == "exists" => Outcome::No(OpenRefusal::Exists),
+            _ => Outcome::Unknown,
+        }
+    }
+
+    pub(crate) async fn append(
+        &self,
+        window: &Arc<Window>,
+        expected: Seq,
+        through: Seq,
+    ) -> Outcome<Refusal> {
+        let id = window.id();
+        let renew_after = self.config.live / 4;
+        let connection = self.appends.connection();
+        let leave = self
+            .table()
+            .leave(window, expected, connection, renew_after);
+        match leave {
+            Leave::Send(send) => self.send(window, expected, through, send).await,
+            Leave::Refuse(refusal) => Outcome::No(refusal),
+            Leave::ReadBack => Outcome::Unknown,
+            Leave::Stranger => match self.tail(id).await {
+                Ok(tail) => judge(tail, window.epoch(), expected),
+                Err(Unreachable) => Outcome::Unknown,
+            },
+        }
+    }
+
+    async fn send(
+        &self,
+        window: &Arc<Window>,
+        expected: Seq,
+        through: Seq,
+        send: Send,
+    ) -> Outcome<Refusal> {
+        let id = window.id();
+        let epoch = window.epoch();
+        let batch = window.staged_through(expected, through);
+        if batch.after != expected {
+            // The ring has let go of what would have to be appended: this log cannot be continued by anybody here.
+            return Outcome::No(Refusal::Vanished);
+        }
+        let record = record::encode(&batch, epoch);
+        let size = record.len();
+        let mut commands = redis::pipe();
+        if send.publish {
+            commands
+                .cmd("EVALSHA")
+                .arg(script::APPEND.hash())
+                .arg(1)
+                .arg(&send.keys.log);
+        } else {
+            commands.cmd("XADD").arg(&send.keys.log).arg("NOMKSTREAM");
+        }
+        commands.arg(entry_id(epoch, through));
+        if send.publish {
+            commands.arg(record).arg(&send.keys.feed);
+        } else {
+            commands.arg("r").arg(record);
+        }
+        if let Some(label) = &send.label {
+            commands
+                .cmd("HSET")
+                .arg(&send.keys.meta)
+                .arg("label")
+                .arg(&label[..]);
+        }
+        // A label that was written to a hash that is gone must not stay for ever either.
+        let renew = send.renew || send.label.is_some();
+        if renew {
+            for key in [&send.keys.log, &send.keys.meta] {
+                let live = millis(self.config.live);
+                commands.cmd("PEXPIRE").arg(key).arg(live);
+            }
+        }
+        let answers = self.appends.call_on(send.connection, &commands, size).await;
+        let (outcome, others) = match answers {
+            Ok(answers) => {
+                let mut answers = answers.into_iter();
+                (answers.next(), answers.all(|answer| answer.is_ok()))
+            }
+            Err(Failure::Refused(code)) => (Some(Err(code)), false),
+            Err(Failure::NotSent | Failure::Unanswered) => (None, false),
+        };
+        if matches!(&outcome, Some(Err(code)) if code.is("NOSCRIPT")) {
+            // Nothing was changed; the next append finds it.
+            _ = script::APPEND.load(&self.appends).await;
+        }
+        let renewed = others && renew;
+        let published = send.publish;
+        let outcome = self.appended(window, (expected, through), send, outcome, renewed);
+        if renewed && outcome == Outcome::Yes {
+            self.bind_claims(id, self.config.live).await;
+        }
+        if !published && outcome == Outcome::Yes {
+            self.tell_readers(id).await;
+        }
+        outcome
+    }
+
+    fn appended(
+        &self,
+        window: &Window,
+        (expected, through): (Seq, Seq),
+        send: Send,
+        answer: Option<Result<Value, Code>>,
+        renewed: bool,
+    ) -> Outcome<Refusal> {
+        let (id, epoch) = (window.id(), window.epoch());
+        let mut table = self.table();
+        match answer {
+            Some(Ok(Value::BulkString(_))) => {
+                table.stands(id, epoch, through, send.connection);
+                if renewed {
+                    table.renewed(id, send.label);
+                }
+                Outcome::Yes
+            }
+            Some(Ok(Value::Nil)) => {
+                table.forget(id);
+                Outcome::No(Refusal::Vanished)
+            }
+            Some(Err(code)) if code.is("OOM") => {
+                // Redis has looked at its memory before the command: nothing was changed.
+                table.stands(id, epoch, expected, send.connection);
+                Outcome::No(Refusal::Full)
+            }
+            // Among them the id that is not greater, which proves nothing: it may be our own, or another writer's.
+            _ => Outcome::Unknown,
+        }
+    }
+
+    pub(crate) async fn finish(&self, window: &Arc<Window>, expected: Seq) -> Outcome<Refusal> {
+        let id = window.id();
+        let marks = window.marks();
+        let terminal = marks.terminal.expect("a terminal is staged");
+        assert!(expected < terminal, "the terminal is behind what stands");
+        let batch = window.staged_through(expected, terminal);
+        if batch.after != expected {
+            return Outcome::No(Refusal::Vanished);
+        }
+        let keys = self.config.prefix.keys(id);
+        self.table().finishing(window);
+        let retention = self.config.retention;
+        let said = script::FINISH
+            .run(
+                &self.appends,
+                &[&keys.log, &keys.meta, &keys.gone, &keys.readers],
+                &[
+                    expected.to_string().as_bytes(),
+                    marks.epoch.to_string().as_bytes(),
+                    &record::encode(&batch, marks.epoch),
+                    millis(retention).as_bytes(),
+                    millis(retention + self.config.tombstone).as_bytes(),
+                    &window.label(),
+                    keys.feed.as_bytes(),
+                ],
+            )
+            .await;
+        let Ok(said) = said else {
+            return Outcome::Unknown;
+        };
+        if said.word() == "ok" {
+            self.ended(id).await;
+            return Outcome::Yes;
+        }
+        let outcome = refused(&said);
+        self.settle(id, outcome, said.connection, marks.epoch);
+        outcome
+    }
+
+    pub(crate) async fn adopt(
+        &self,
+        id: StreamId,
+        expected: Seq,
+        epoch: Epoch,
+    ) -> Outcome<Refusal> {
+        let keys = self.config.prefix.keys(id);
+        self.table().doubt(id);
+        let said = script::ADOPT
+            .run(
+                &self.appends,
+                &[&keys.log, &keys.meta],
+                &[
+                    expected.to_string().as_bytes(),
+                    epoch.to_string().as_bytes(),
+                    &record::mark(epoch, expected),
+                    millis(self.config.live).as_bytes(),
+                    self.owner().as_bytes(),
+                ],
+            )
+            .await;
+        let Ok(said) = said else {
+            return Outcome::Unknown;
+        };
+        if said.word() != "ok" {
+            let outcome = refused(&said);
+            self.settle(id, outcome, said.connection, epoch);
+            return outcome;
+        }
+        self.take_over(id, epoch, expected, keys, &said);
+        self.bind_claims(id, self.config.live).await;
+        // What waits for the writer waits for this one now.
+        self.orders.look(id);
+        Outcome::Yes
+    }
+
+    fn take_over(&self, id: StreamId, epoch: Epoch, last: Seq, keys: Keys, said: &Said) {
+        let part = |place: usize| said.with.get(place).and_then(Option::as_deref);
+        let access = part(0).and_then(|it| Access::try_from(it).ok());
+        let mut table = self.table();
+        for key in part(1).unwrap_or_default().chunks_exact(32) {
+            table.claimed(id, key.try_into().expect("chunks of this size"));
+        }
+        if table.live.contains_key(&id) {
+            table.stands(id, epoch, last, said.connection);
+            return;
+        }
+        let live = Live {
+            window: None,
+            // Without it nobody can match it.
+            access: access.unwrap_or_default(),
+            keys: Arc::new(keys),
+            epoch,
+            last,
+            seen: Some(said.connection),
+            label: part(2).map_or_else(Bytes::new, Bytes::copy_from_slice),
+            renewed: Instant::now(),
+            charge: size_of::<Live>(),
+            readers: Readers::default(),
+        };
+        table.keep(id, live);
+    }
+
+    /// The log has its end: it is kept as long as it can be read, and so are its claims.
+    pub(crate) async fn ended(&self, id: StreamId) {
+        self.table().finish(id, self.config.cached);
+        self.bind_claims(id, self.config.retention).await;
+        self.table().unclaim_all(id);
+    }
+
+    /// What a script refused tells where the log stands.
+    fn settle(&self, id: StreamId, outcome: Outcome<Refusal>, connection: u64, epoch: Epoch) {
+        let mut table = self.table();
+        match outcome {
+            Outcome::No(Refusal::Unexpected { last }) => {
+                if table.live.get(&id).is_some_and(|live| live.epoch == epoch) {
+                    table.stands(id, epoch, last, connection);
+                }
+            }
+            Outcome::No(Refusal::Vanished | Refusal::Ended) => _ = table.forget(id),
+            Outcome::No(Refusal::Fenced { .. } | Refusal::Full)
+            | Outcome::Yes
+            | Outcome::Unknown => {}
+        }
+    }
+}
+
+fn refused(said: &Said) -> Outcome<Refusal> {
+    let number = said.number();
+    let refusal = match said.word() {
+        "vanished" => Some(Refusal::Vanished),
+        "ended" => Some(Refusal::Ended),
+        "fenced" => number
+            .and_then(|number| Epoch::new(u32::try_from(number).ok()?))
+            .map(|epoch| Refusal::Fenced { epoch }),
+        "unexpected" => number.map(|last| Refusal::Unexpected {
+            last: Seq::new(last),
+        }),
+        _ => None,
+    };
+    refusal.map_or(Outcome::Unknown, Outcome::No)
+}
+
+/// The id of a batch in its stream: greater for a later one, and for every one of a later epoch.
+fn entry_id(epoch: Epoch, last: Seq) -> String {
+    format!("{epoch}-{last}")
+}
+
+pub(crate) fn millis(time: std::time::Duration) -> String {
+    time.as_millis().max(1).to_string()
+}

@@ -1,0 +1,29 @@
+//! The Redis backend keeps the contract.
+
+use streamweld_journal::conformance::{self, Case};
+use streamweld_journal::{Call, for_each_case};
+
+use crate::server::Server;
+
+macro_rules! redis {
+    ($($case:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $case() {
+                let server = Server::start();
+                let case: Case = |journal| Call::under_way(conformance::$case(journal));
+                case(&server.journal().await).await;
+            }
+        )*
+    };
+}
+for_each_case!(redis);
+
+#[tokio::test]
+async fn cases_can_share_a_backend() {
+    let server = Server::start();
+    let journal = server.journal().await;
+    for (_, case) in conformance::CASES {
+        case(&journal).await;
+    }
+}

@@ -1,0 +1,203 @@
+//! What another replica finds.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use streamweld_journal::{Claim, Epoch, Found, Journal, OpenRefusal, Order, Ordered, Outcome, Seq};
+use streamweld_journal_redis::{Config, RedisJournal, Target};
+
+use crate::server::{Server, config};
+use crate::writer::Writer;
+
+#[tokio::test]
+async fn a_finished_log_reads_as_it_was_written() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let writer = Writer::opened(&here).await;
+    writer.window.set_label(Bytes::from_static(b"label"));
+    // More records than one page has, and one that is large.
+    for round in 0..70 {
+        writer.stage(&format!("event {round}"));
+        assert_eq!(writer.append().await, Outcome::Yes);
+    }
+    writer.stage(&"x".repeat(300_000));
+    writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Yes);
+    let Ok(Found::Here { window, access, .. }) = there.find(writer.id(), SystemTime::now()).await
+    else {
+        panic!("it is there")
+    };
+    assert_eq!(access, [7; 32]);
+    assert_eq!(window.label(), writer.window.label());
+    assert_eq!(window.terminal(), writer.window.terminal());
+    assert_eq!(
+        window.entries(Seq::ZERO, 99),
+        writer.window.entries(Seq::ZERO, 99)
+    );
+    assert_eq!(there.usage().finished, 1);
+}
+
+#[tokio::test]
+async fn many_who_ask_at_once_cost_one_reading() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let writer = Writer::opened(&here).await;
+    writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Yes);
+    server.cli(&["CONFIG", "RESETSTAT"]);
+    let now = SystemTime::now();
+    let mut asked: [_; 50] = std::array::from_fn(|_| there.find(writer.id(), now));
+    let mut windows = Vec::new();
+    for call in &mut asked {
+        // Each is polled once before the first is waited for, so that all are under way.
+        let first = std::future::poll_fn(|cx| {
+            std::task::Poll::Ready(std::pin::Pin::new(&mut *call).poll(cx))
+        });
+        assert!(first.await.is_pending());
+    }
+    for call in asked {
+        let Ok(Found::Here {
+            window,
+            follow: None,
+            ..
+        }) = call.await
+        else {
+            panic!("it is there")
+        };
+        windows.push(window);
+    }
+    assert!(windows.iter().all(|window| window.terminal().is_some()));
+    let stats = server.cli(&["INFO", "commandstats"]);
+    assert!(stats.contains("cmdstat_xrange:calls=1,"), "{stats}");
+}
+
+#[tokio::test]
+async fn a_live_log_is_found_as_far_as_it_stands() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let writer = Writer::opened(&here).await;
+    writer.stage("a");
+    assert_eq!(writer.append().await, Outcome::Yes);
+    let Ok(Found::Here { window, .. }) = there.find(writer.id(), SystemTime::now()).await else {
+        panic!("it is there")
+    };
+    assert_eq!(
+        window.entries(Seq::ZERO, 9),
+        writer.window.entries(Seq::ZERO, 9)
+    );
+}
+
+#[tokio::test]
+async fn an_expired_log_leaves_its_tombstone() {
+    let server = Server::start();
+    let short = Config {
+        retention: Duration::from_millis(300),
+        tombstone: Duration::from_secs(60),
+        cached: Duration::ZERO,
+        ..config()
+    };
+    let journal = server.journal_with(short).await;
+    let writer = Writer::opened(&journal).await;
+    writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Yes);
+    while server.cli(&["EXISTS", &writer.log()]) == "1" {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let found = journal.find(writer.id(), SystemTime::now()).await;
+    assert!(
+        matches!(found, Ok(Found::Expired { access }) if access == [7; 32]),
+        "{found:?}"
+    );
+    assert_eq!(writer.open().await, Outcome::No(OpenRefusal::Exists));
+}
+
+#[tokio::test]
+async fn a_claim_is_seen_by_all_and_lapses() {
+    let server = Server::start();
+    let claim = Duration::from_millis(300);
+    let here = server.journal_with(Config { claim, ..config() }).await;
+    let there = server.journal().await;
+    let (first, second) = (Writer::unopened(&here), Writer::unopened(&there));
+    let now = SystemTime::now();
+    assert_eq!(here.claim([1; 32], first.id(), now).await, Ok(Claim::Won));
+    let taken = Claim::Taken {
+        id: first.id(),
+        body: None,
+    };
+    assert_eq!(there.claim([1; 32], second.id(), now).await, Ok(taken));
+    while there.claim([1; 32], second.id(), now).await == Ok(taken) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(
+        here.claim_body([1; 32], first.id(), [2; 32], now).await,
+        Ok(false)
+    );
+}
+
+/// The list of docs/journal.md.
+#[tokio::test]
+async fn the_documented_rights_are_enough() {
+    let server = Server::start();
+    let document = include_str!("../../../../docs/journal.md");
+    let (_, rights) = document.split_once("\n## Rights\n").unwrap();
+    let (_, commands) = rights.split_once("the commands ").unwrap();
+    let commands = commands.split('`').skip(1).step_by(2);
+    let commands: Vec<String> = commands.map(|command| format!("+{command}")).collect();
+    let mut user = vec![
+        "ACL",
+        "SETUSER",
+        "app",
+        "on",
+        ">word",
+        "~streamweld:*",
+        "resetchannels",
+        "&streamweld:*",
+        "-@all",
+    ];
+    user.extend(commands.iter().map(String::as_str));
+    assert_eq!(server.cli(&user), "OK");
+    let url = format!("{}?user=app&pass=word", server.url());
+    let journal = || async {
+        let journal = RedisJournal::start(Target::parse(&url).unwrap(), config());
+        journal.connected(Duration::from_secs(5)).await.unwrap();
+        journal
+    };
+    let (here, there) = (journal().await, journal().await);
+    let writer = Writer::unopened(&here);
+    let (id, now) = (writer.id(), SystemTime::now());
+    assert_eq!(here.claim([1; 32], id, now).await, Ok(Claim::Won));
+    assert_eq!(here.claim_body([1; 32], id, [2; 32], now).await, Ok(true));
+    assert_eq!(writer.open().await, Outcome::Yes);
+    writer.window.commit(Seq::FIRST);
+    let Ok(Found::Here {
+        window,
+        follow: Some(_follow),
+        ..
+    }) = there.find(id, now).await
+    else {
+        panic!("it is followed")
+    };
+    here.next_order().await;
+    writer.window.set_label(Bytes::from_static(b"label"));
+    writer.stage("a");
+    assert_eq!(writer.append().await, Outcome::Yes);
+    let stop = Order::Stop { admin: false };
+    assert_eq!(there.order(id, stop).await, Ok(Ordered::Passed));
+    assert_eq!(here.next_order().await, (id, stop));
+    assert_eq!(
+        here.adopt(id, Seq::new(2), Epoch::new(2).unwrap(), now)
+            .await,
+        Outcome::Yes
+    );
+    writer.window.begin_epoch(Epoch::new(2).unwrap());
+    writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Yes);
+    while window.terminal().is_none() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(here.release([1; 32], id).await, Ok(()));
+    here.remove(id).await;
+    assert_eq!(server.cli(&["KEYS", "*"]), "");
+    // Nothing was refused on the way.
+    assert_eq!(server.cli(&["ACL", "LOG"]), "");
+}

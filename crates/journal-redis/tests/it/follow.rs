@@ -1,0 +1,303 @@
+//! Reading what another replica writes, while it writes, and telling it what to do.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use streamweld_journal::{
+    Closed, Epoch, Follow, Found, Journal, Order, Ordered, Outcome, Reader, Seq, Step, StreamId,
+    Tail, View, Window,
+};
+use streamweld_journal_redis::RedisJournal;
+use tokio::time::timeout;
+
+use crate::server::Server;
+use crate::writer::Writer;
+
+async fn find(journal: &RedisJournal, id: StreamId) -> (Arc<Window>, Option<Follow>) {
+    match journal.find(id, SystemTime::now()).await {
+        Ok(Found::Here { window, follow, .. }) => (window, follow),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Reads a window to its end, in time.
+async fn read(window: &Arc<Window>) -> (String, Step) {
+    let view = View {
+        ids: true,
+        control: true,
+    };
+    let mut reader = Reader::new(Arc::clone(window), Seq::ZERO, view);
+    let mut text = Vec::new();
+    loop {
+        let step = timeout(Duration::from_secs(20), reader.next(1 << 20)).await;
+        match step.expect("something comes") {
+            Step::Run { bytes, .. } => text.extend_from_slice(&bytes),
+            end => return (String::from_utf8(text).unwrap(), end),
+        }
+    }
+}
+
+/// Waits until a window shows so much.
+async fn shows(window: &Arc<Window>, last: u64) {
+    let reached = timeout(Duration::from_secs(10), async {
+        while window.committed() < Seq::new(last) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    assert!(reached.await.is_ok(), "{window:?} should show {last}");
+}
+
+/// Appends until it stands, whatever comes between.
+async fn append(writer: &Writer<'_>) {
+    while writer.append().await != Outcome::Yes {
+        let Tail::Last { last, .. } = writer.tail().await else {
+            panic!("it stands")
+        };
+        writer.window.commit(last);
+        if last == writer.window.received() {
+            return;
+        }
+    }
+}
+
+async fn next_order(journal: &RedisJournal) -> (StreamId, Order) {
+    let order = timeout(Duration::from_secs(10), journal.next_order()).await;
+    order.expect("an order comes")
+}
+
+#[tokio::test]
+async fn a_follower_shows_each_append_at_once() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let writer = Writer::opened(&here).await;
+    writer.stage("before");
+    append(&writer).await;
+    let (window, follow) = find(&there, writer.id()).await;
+    assert!(follow.is_some());
+    assert_eq!(window.committed(), Seq::new(2));
+    let replica = there.replica();
+    assert_eq!(
+        next_order(&here).await,
+        (writer.id(), Order::Readers { replica, any: true })
+    );
+    // Well below the time after which a follower looks by itself.
+    for round in 3..50 {
+        writer.stage(&format!("event {round}"));
+        append(&writer).await;
+        timeout(Duration::from_secs(2), shows(&window, round))
+            .await
+            .unwrap();
+    }
+    writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Yes);
+    let (followed, end) = read(&window).await;
+    assert!(
+        matches!(
+            end,
+            Step::End {
+                sequenced: true,
+                ..
+            }
+        ),
+        "{end:?}"
+    );
+    assert_eq!(followed, read(&writer.window).await.0);
+    assert_eq!(window.terminal(), writer.window.terminal());
+}
+
+#[tokio::test]
+async fn whoever_begins_to_follow_at_any_moment_misses_nothing() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let write = async |writer: &Writer<'_>| {
+        for round in 0..60 {
+            writer.stage(&format!("event {round}"));
+            append(writer).await;
+            tokio::task::yield_now().await;
+        }
+        writer.stage_terminal();
+        assert_eq!(writer.finish().await, Outcome::Yes);
+    };
+    for wait in 0..20 {
+        let writer = Writer::opened(&here).await;
+        let follow = async {
+            tokio::time::sleep(Duration::from_micros(300 * wait)).await;
+            let (window, _follow) = find(&there, writer.id()).await;
+            read(&window).await
+        };
+        let ((), (followed, end)) = tokio::join!(write(&writer), follow);
+        assert!(matches!(end, Step::End { .. }), "{end:?}");
+        assert_eq!(followed, read(&writer.window).await.0);
+    }
+}
+
+#[tokio::test]
+async fn a_follower_survives_lost_connections() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let writer = Writer::opened(&here).await;
+    let (window, _follow) = find(&there, writer.id()).await;
+    for round in 0..100 {
+        match round % 20 {
+            3 => _ = server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]),
+            13 => _ = server.cli(&["CLIENT", "KILL", "TYPE", "normal"]),
+            _ => {}
+        }
+        writer.stage(&format!("event {round}"));
+        append(&writer).await;
+    }
+    writer.stage_terminal();
+    while writer.finish().await != Outcome::Yes {
+        writer.tail().await;
+    }
+    let (followed, end) = read(&window).await;
+    assert!(matches!(end, Step::End { .. }), "{end:?}");
+    assert_eq!(followed, read(&writer.window).await.0);
+}
+
+#[tokio::test]
+async fn a_server_that_forgot_the_scripts_learns_them_again() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let writer = Writer::opened(&here).await;
+    let (window, _follow) = find(&there, writer.id()).await;
+    next_order(&here).await;
+    server.cli(&["SCRIPT", "FLUSH"]);
+    writer.stage("a");
+    assert_eq!(writer.append().await, Outcome::Unknown);
+    writer.stands(1, false).await;
+    assert_eq!(writer.append().await, Outcome::Yes);
+    timeout(Duration::from_secs(2), shows(&window, 2))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn readers_share_a_follower_and_the_last_one_ends_it() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let writer = Writer::opened(&here).await;
+    let (first, follow) = find(&there, writer.id()).await;
+    let (second, another) = find(&there, writer.id()).await;
+    assert!(Arc::ptr_eq(&first, &second));
+    let readers = format!("streamweld:{{{}}}:readers", writer.id());
+    assert_eq!(server.cli(&["ZCARD", &readers]), "1");
+    let replica = there.replica();
+    let any = |any| (writer.id(), Order::Readers { replica, any });
+    assert_eq!(next_order(&here).await, any(true));
+    drop((follow, another));
+    assert_eq!(next_order(&here).await, any(false));
+    assert_eq!(server.cli(&["ZCARD", &readers]), "0");
+    // It can be followed again.
+    let (third, _follow) = find(&there, writer.id()).await;
+    assert_eq!(next_order(&here).await, any(true));
+    writer.stage("a");
+    append(&writer).await;
+    shows(&third, 2).await;
+}
+
+#[tokio::test]
+async fn a_log_that_vanishes_under_its_readers_is_told() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let writer = Writer::opened(&here).await;
+    let (window, _follow) = find(&there, writer.id()).await;
+    server.cli(&["FLUSHALL"]);
+    let (_, end) = read(&window).await;
+    assert!(matches!(end, Step::Closed(Closed::Incomplete)), "{end:?}");
+    let found = there.find(writer.id(), SystemTime::now()).await;
+    assert!(matches!(found, Ok(Found::Unknown)), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_follower_waits_while_redis_is_away() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let writer = Writer::opened(&here).await;
+    let (window, _follow) = find(&there, writer.id()).await;
+    server.freeze();
+    writer.stage("a");
+    assert_eq!(writer.append().await, Outcome::Unknown);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(window.closed(), None);
+    server.go_on();
+    append(&writer).await;
+    shows(&window, 2).await;
+}
+
+#[tokio::test]
+async fn a_later_writer_that_knows_less_is_not_spliced_in() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let writer = Writer::opened(&here).await;
+    for text in ["a", "b"] {
+        writer.stage(text);
+        append(&writer).await;
+    }
+    let (window, _follow) = find(&there, writer.id()).await;
+    // As a failover would that loses the last entry, and a new writer after it.
+    server.cli(&["XDEL", &writer.log(), "1-3"]);
+    let (epoch, now) = (Epoch::new(2).unwrap(), SystemTime::now());
+    let adopted = here.adopt(writer.id(), Seq::new(2), epoch, now).await;
+    assert_eq!(adopted, Outcome::Yes);
+    let (_, end) = read(&window).await;
+    assert!(matches!(end, Step::Closed(Closed::Incomplete)), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_stop_reaches_the_writer() {
+    let server = Server::start();
+    let (here, there) = (server.journal().await, server.journal().await);
+    let writer = Writer::opened(&here).await;
+    let stop = Order::Stop { admin: true };
+    assert_eq!(there.order(writer.id(), stop).await, Ok(Ordered::Passed));
+    assert_eq!(next_order(&here).await, (writer.id(), stop));
+    writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Yes);
+    assert_eq!(there.order(writer.id(), stop).await, Ok(Ordered::NoWriter));
+    let unknown = StreamId::generate(SystemTime::now());
+    assert_eq!(there.order(unknown, stop).await, Ok(Ordered::NoWriter));
+}
+
+#[tokio::test]
+async fn a_stop_that_was_not_heard_is_found() {
+    let server = Server::start();
+    let here = server.journal().await;
+    let writer = Writer::opened(&here).await;
+    // Written, and the word of it was lost.
+    server.cli(&["HSET", &writer.meta(), "stop", "0"]);
+    server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    let stop = Order::Stop { admin: false };
+    assert_eq!(next_order(&here).await, (writer.id(), stop));
+}
+
+#[tokio::test]
+async fn a_new_writer_learns_what_waits() {
+    let server = Server::start();
+    let journals = (
+        server.journal().await,
+        server.journal().await,
+        server.journal().await,
+    );
+    let (old, new, reader) = &journals;
+    let writer = Writer::opened(old).await;
+    let (window, _follow) = find(reader, writer.id()).await;
+    let (epoch, now) = (Epoch::new(2).unwrap(), SystemTime::now());
+    assert_eq!(
+        new.adopt(writer.id(), Seq::FIRST, epoch, now).await,
+        Outcome::Yes
+    );
+    let replica = reader.replica();
+    let readers = Order::Readers { replica, any: true };
+    assert_eq!(next_order(new).await, (writer.id(), readers));
+    writer.window.begin_epoch(epoch);
+    let adopted = Writer {
+        journal: new,
+        window: Arc::clone(&writer.window),
+    };
+    adopted.stage("of the new writer");
+    assert_eq!(adopted.append().await, Outcome::Yes);
+    timeout(Duration::from_secs(2), shows(&window, 2))
+        .await
+        .unwrap();
+}
