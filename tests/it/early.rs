@@ -8,7 +8,9 @@ use std::time::Duration;
 use streamweld_mock::{FullBacklog, Script};
 use streamweld_server::Config;
 use streamweld_server::config::Secret;
-use streamweld_tests::{CHAT, Client, End, Harness, RawBackend, Response, Setup, Wire, patience};
+use streamweld_tests::{
+    CHAT, Client, End, Harness, RawBackend, Response, Setup, Wire, patience, wait_end,
+};
 use streamweld_upstream::Backend;
 use tokio::net::TcpListener;
 
@@ -256,4 +258,66 @@ async fn a_refused_client_that_asks_first_is_not_told_to_send() {
         );
         assert!(!answer.contains(" 100 "), "{answer}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_an_answer_without_a_100_the_connection_is_closed() {
+    let harness = Harness::start(Script::tokens(3)).await;
+    let response = harness.client.chat().await;
+    let id = response.id();
+    assert_eq!(response.all().await.1, End::Proper);
+    wait_end(&harness.client, &id).await;
+    for (client, target, field, status) in [
+        (
+            &harness.client,
+            PATH.to_owned(),
+            format!("last-event-id: {id}:2"),
+            200,
+        ),
+        (
+            &harness.client,
+            PATH.to_owned(),
+            format!("last-event-id: {id}:99"),
+            409,
+        ),
+        (
+            &harness.client,
+            format!("/v1/streams/{id}/stop"),
+            "x-a: b".to_owned(),
+            409,
+        ),
+        (
+            &harness.admin,
+            format!("/admin/streams/{id}/stop"),
+            "x-a: b".to_owned(),
+            409,
+        ),
+    ] {
+        let request = format!(
+            "POST {target} HTTP/1.1\r\nhost: 127.0.0.1\r\nexpect: 100-continue\r\n{field}\r\n\
+             content-length: 5\r\n\r\n"
+        );
+        // The answer is whole, and nothing that is sent behind it can be taken for the body, or for a request.
+        let answer = Wire::open(client, request).await.rest().await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+        assert!(
+            answer.to_lowercase().contains("\r\nconnection: close\r\n"),
+            "{answer}"
+        );
+        assert!(!answer.contains(" 100 "), "{answer}");
+    }
+    // One that is told to send stays open, as ever.
+    let request = format!(
+        "POST {PATH} HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\ncontent-length: {}\r\n\r\n",
+        CHAT.len()
+    );
+    let mut wire = Wire::open(&harness.client, request).await;
+    wire.until("HTTP/1.1 100 Continue\r\n\r\n").await;
+    wire.send(CHAT).await;
+    let head = wire.until("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert!(!head.to_lowercase().contains("connection: close"), "{head}");
 }

@@ -176,6 +176,45 @@ async fn another_body_is_refused_while_it_runs_and_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_same_body_for_another_target_is_refused() {
+    let harness = Harness::start(Script::tokens(3)).await;
+    let client = harness.client.with(KEY, "k");
+    client.chat().await.all().await;
+    for target in [
+        "/gpt-b/v1/chat/completions",
+        "/v1/messages",
+        "/v1/chat/completions?version=2",
+    ] {
+        let answer = client.send("POST", target, CHAT).await;
+        let refused = (422, "idempotency_key_reused".to_owned());
+        assert_eq!(answer.error_code().await, refused, "{target}");
+    }
+    assert_eq!(client.chat().await.all().await.1, End::Proper);
+    assert_eq!(harness.mock.recorder().count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uses_that_wait_are_refused_when_a_shutdown_ends_the_first() {
+    let mut harness = Setup::new(Script::tokens(20).head_gate("head"))
+        .config(|config| config.shutdown_grace = Duration::from_millis(300))
+        .start()
+        .await;
+    let client = harness.client.with(KEY, "k");
+    let uses = (0..4).map(|_| {
+        let client = client.clone();
+        tokio::spawn(async move { client.chat().await.error_code().await })
+    });
+    let uses: Vec<_> = uses.collect();
+    wait_readers(&harness, 4).await;
+    harness.begin_shutdown();
+    for answer in uses {
+        let answer = patience(answer).await.expect("no panic");
+        assert_eq!(answer, (503, "shutting_down".to_owned()));
+    }
+    assert_eq!(harness.mock.recorder().count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn another_body_is_refused_before_the_head() {
     let harness = Harness::start(Script::tokens(20).head_gate("head")).await;
     let client = harness.client.with(KEY, "k");

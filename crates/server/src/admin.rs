@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -34,12 +34,16 @@ pub(crate) async fn handle(
     peer: Peer,
 ) -> Response<Body> {
     let request_id = StreamId::generate(SystemTime::now()).to_string();
-    let request = ClientBody::of(request);
+    let (request, asked) = ClientBody::of(request);
     let answer = serve(&app, token.as_ref(), &request, peer.addr).await;
     let mut response = answer.unwrap_or_else(|error| error.into_response(&request_id));
     response
         .headers_mut()
         .insert(head::REQUEST_ID, head::ascii(&request_id));
+    if request.version() <= Version::HTTP_11 && asked.is_waiting() {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
     response
 }
 

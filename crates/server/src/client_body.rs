@@ -6,16 +6,20 @@
 //! a type and not a call at each refusal.
 //!
 //! What is read on is not kept, and is bounded in bytes and in time. A client that asked before it sends its body
-//! (`Expect: 100-continue`) is stuck behind nothing; reading would only tell it to go on.
+//! (`Expect: 100-continue`) is stuck behind nothing; reading would only tell it to go on. But whether it sends its body
+//! behind an answer that came without a `100` is its own decision, so nobody can tell where its next request begins:
+//! over HTTP/1 such a connection is closed behind the answer, which says so (RFC 9110, 10.1.1).
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
-use http::header::EXPECT;
+use http::header::{EXPECT, HeaderMap};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::runtime::Handle;
@@ -26,7 +30,31 @@ pub(crate) struct ClientBody {
     /// `None` once it has ended, or broken off.
     body: Option<Incoming>,
     /// The client sends nothing before the body is read for the first time.
-    asks: bool,
+    asked: Asked,
+}
+
+/// A client that asked before it sends its body.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked(Option<Arc<AtomicBool>>);
+
+impl Asked {
+    fn of(headers: &HeaderMap) -> Self {
+        Self(headers.contains_key(EXPECT).then(Arc::default))
+    }
+
+    /// Whether it still waits for its answer: the body has not been read for the first time.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|told| !told.load(Ordering::Acquire))
+    }
+
+    /// Reading the body tells the client to send it.
+    fn tell(&self) {
+        if let Some(told) = &self.0 {
+            told.store(true, Ordering::Release);
+        }
+    }
 }
 
 /// How much of a body that nobody needs is read. More than the APIs behind this proxy take in one request.
@@ -36,25 +64,20 @@ const REST_TIME: Duration = Duration::from_secs(60);
 
 impl ClientBody {
     /// A request with its body under this care.
-    pub(crate) fn of(request: Request<Incoming>) -> Request<Self> {
-        let asks = request.headers().contains_key(EXPECT);
-        request.map(|body| Self {
+    pub(crate) fn of(request: Request<Incoming>) -> (Request<Self>, Asked) {
+        let asked = Asked::of(request.headers());
+        let request = request.map(|body| Self {
             body: Some(body),
-            asks,
-        })
-    }
-
-    /// Reads to the end and keeps nothing, also when the client has asked whether to send: it has a success for its
-    /// answer, and with that many go on to send.
-    pub(crate) fn discard(mut self) {
-        self.asks = false;
+            asked: asked.clone(),
+        });
+        (request, asked)
     }
 }
 
 impl Drop for ClientBody {
     fn drop(&mut self) {
         let Some(body) = self.body.take() else { return };
-        if self.asks || body.is_end_stream() {
+        if self.asked.is_waiting() || body.is_end_stream() {
             return;
         }
         // It ends with the connection, or at its bounds. Without a runtime there is no connection any more.
@@ -88,7 +111,7 @@ impl Body for ClientBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        self.asks = false;
+        self.asked.tell();
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };

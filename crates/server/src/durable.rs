@@ -55,13 +55,8 @@ pub(crate) async fn serve(
     request_id: &str,
 ) -> Result<Response<Body>, Error> {
     let (parts, body) = request.into_parts();
-    let body = RequestBody::new(body, app.edge.max_request_body);
+    let body = RequestBody::new(body, parts.uri.path_and_query(), app.edge.max_request_body);
     let candidate = Candidate::new(app, parts, body, peer)?;
-    if app.is_shutting_down() {
-        return Err(Error::shutting_down(
-            "the request was not passed on to the backend",
-        ));
-    }
     candidate.serve(app, peer, request_id).await
 }
 
@@ -105,10 +100,13 @@ impl Candidate {
         peer: &Peer,
         request_id: &str,
     ) -> Result<Response<Body>, Error> {
+        refuse_if_shutting_down(app)?;
         if let Some(held) = self.earlier(app).await? {
             return held.attach(app, self.reading);
         }
         loop {
+            // Again for each round: one that waited for another must not begin now.
+            refuse_if_shutting_down(app)?;
             // The candidate can be found before it has the key: whoever meets the key meets it too.
             let (handle, producer) = self.stand(app, request_id);
             let Some(key) = self.key else {
@@ -298,6 +296,15 @@ impl Candidate {
             )),
         }
     }
+}
+
+fn refuse_if_shutting_down(app: &App) -> Result<(), Error> {
+    if app.is_shutting_down() {
+        return Err(Error::shutting_down(
+            "the request was not passed on to the backend",
+        ));
+    }
+    Ok(())
 }
 
 /// The task of one candidate: asks the backend, runs the producer, and settles the idempotency key.

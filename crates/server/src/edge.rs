@@ -26,11 +26,11 @@ pub(crate) async fn handle(
     peer: Peer,
 ) -> Response<Body> {
     let request_id = StreamId::generate(SystemTime::now()).to_string();
-    let request = ClientBody::of(request);
+    let (request, asked) = ClientBody::of(request);
     let mut framing = Framing::of(&request);
     let mut response = match unusable(&request) {
         Some(status) => {
-            framing.close = request.version() <= Version::HTTP_11;
+            framing.close = framing.http1;
             let mut response = Response::new(Body::Empty);
             *response.status_mut() = status;
             response
@@ -47,6 +47,7 @@ pub(crate) async fn handle(
     response
         .headers_mut()
         .insert(head::REQUEST_ID, head::ascii(&request_id));
+    framing.close |= framing.http1 && asked.is_waiting();
     framing.finish(&mut response);
     response
 }
@@ -94,9 +95,7 @@ async fn serve(
         Route::Backend => None,
     };
     if let Some(answer) = ours {
-        let response = answer?;
-        request.into_body().discard();
-        return Ok(response);
+        return answer;
     }
     let feed = method == Method::GET && is_durable_get(&app.generation.durable_get, path);
     let again = match attach::data_cursor(headers) {
@@ -113,10 +112,7 @@ async fn serve(
                 headers.insert(head::LAST_EVENT_ID, id);
             }
         }
-        Some(Again::Answer(response)) => {
-            request.into_body().discard();
-            return Ok(response);
-        }
+        Some(Again::Answer(response)) => return Ok(response),
     }
     if method == Method::POST || feed {
         return durable::serve(app, request, peer, request_id).await;
@@ -173,6 +169,7 @@ async fn again(
 
 /// What HTTP/1 needs beside the answer itself.
 struct Framing {
+    http1: bool,
     /// The connection is not used again. Always so after a chunked request: two readers of one may disagree where it
     /// ends.
     close: bool,
@@ -182,6 +179,7 @@ impl Framing {
     fn of<B>(request: &Request<B>) -> Self {
         let http1 = request.version() <= Version::HTTP_11;
         Self {
+            http1,
             close: http1
                 && request
                     .headers()

@@ -26,7 +26,7 @@ pub(crate) async fn pass(
 ) -> Result<Response<Body>, Error> {
     let (mut parts, body) = request.into_parts();
     check_length(app, &parts.headers)?;
-    let body = RequestBody::new(body, app.edge.max_request_body);
+    let body = RequestBody::new(body, parts.uri.path_and_query(), app.edge.max_request_body);
     let wanted = upgrade::wanted(&mut parts);
     let outgoing = outgoing(
         app,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::uri::PathAndQuery;
 use http_body::{Body, Frame, SizeHint};
 use sha2::{Digest, Sha256};
 use streamweld_dialect::RequestScan;
@@ -18,11 +19,13 @@ pub(crate) struct RequestBody {
     ahead: Option<Bytes>,
     rest: Option<ClientBody>,
     tee: Option<Box<Tee>>,
+    /// What every digest begins with: the target, so that the same body for another one is another request.
+    target: Sha256,
     /// How many bytes may still come from the client, whoever reads them.
     room: Option<u64>,
 }
 
-/// What looks at a body while it streams by: its digest, and what it asks for.
+/// What looks at a body while it streams by: the digest of target and body, and what it asks for.
 struct Tee {
     hash: Sha256,
     scan: RequestScan,
@@ -41,11 +44,14 @@ pub(crate) enum RequestBodyError {
 }
 
 impl RequestBody {
-    pub(crate) fn new(body: ClientBody, limit: Option<u64>) -> Self {
+    pub(crate) fn new(body: ClientBody, target: Option<&PathAndQuery>, limit: Option<u64>) -> Self {
+        let target = target.map_or("", PathAndQuery::as_str);
         Self {
             ahead: None,
             rest: Some(body),
             tee: None,
+            // No target holds a NUL, so none can be the begin of another one's body.
+            target: Sha256::new().chain_update(target).chain_update([0]),
             room: limit,
         }
     }
@@ -56,6 +62,7 @@ impl RequestBody {
             ahead: None,
             rest: None,
             tee: None,
+            target: Sha256::new(),
             room: None,
         }
     }
@@ -63,7 +70,7 @@ impl RequestBody {
     /// Looks at everything that goes by, and tells `handle` once it has been seen whole.
     pub(crate) fn teed(mut self, handle: Arc<Handle>) -> Self {
         let mut tee = Box::new(Tee {
-            hash: Sha256::new(),
+            hash: self.target.clone(),
             scan: RequestScan::new(),
             handle,
         });
@@ -83,7 +90,7 @@ impl RequestBody {
     ) -> Result<Option<[u8; 32]>, RequestBodyError> {
         // What an earlier call has read counts as well.
         let mut held = self.ahead.take().map_or_else(Vec::new, Vec::from);
-        let mut hash = Sha256::new();
+        let mut hash = self.target.clone();
         hash.update(&held);
         while held.len() <= limit {
             let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await else {
@@ -102,7 +109,7 @@ impl RequestBody {
 
     /// Reads to the end and keeps nothing but the digest.
     pub(crate) async fn digest(mut self) -> Result<[u8; 32], RequestBodyError> {
-        let mut hash = Sha256::new();
+        let mut hash = self.target.clone();
         if let Some(ahead) = self.ahead.take() {
             hash.update(&ahead);
         }

@@ -89,6 +89,8 @@ pub(crate) fn path_pattern(text: &str) -> Result<String, String> {
         "a path may have a `*` only at its end, where it stands for any rest"
     } else if path.contains(['?', '#']) {
         "write the path alone, without a query or a fragment; it holds for any query"
+    } else if path.starts_with("/v1/streams/") {
+        "what is under /v1/streams/ is Streamweld's own"
     } else if !path.bytes().all(|c| c.is_ascii_graphic()) {
         "write it as a URL has it: a space as %20, other letters as the bytes of their UTF-8"
     } else {
@@ -105,11 +107,15 @@ pub(crate) fn credential_header(text: &str) -> Result<HeaderName, String> {
     let of_one_request = [
         "connection",
         "content-length",
+        "date",
+        "expect",
+        "idempotency-key",
         "last-event-id",
         "te",
         "trailer",
         "transfer-encoding",
         "upgrade",
+        "x-stainless-retry-count",
     ];
     if of_one_request.contains(&name.as_str()) || name.as_str().starts_with("x-streamweld-") {
         return Err(

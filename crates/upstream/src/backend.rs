@@ -5,6 +5,7 @@
 //! an error about a URL does not repeat it: people do write credentials there.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -159,6 +160,9 @@ impl FromStr for BackendUrl {
         if authority.host().is_empty() {
             return Err(BackendUrlError::Host);
         }
+        if is_odd_ipv4(authority.host()) {
+            return Err(BackendUrlError::Ipv4);
+        }
         check_port(&authority)?;
         let prefix = match &parts.path_and_query {
             Some(path) if path.query().is_some() => return Err(BackendUrlError::Query),
@@ -201,6 +205,9 @@ pub enum BackendUrlError {
     /// No host.
     #[error("the host is missing")]
     Host,
+    /// `127.1`, `2130706433`, `0x7f.1`: resolvers take them for IPv4 addresses, and few readers see which.
+    #[error("an IPv4 address must be four decimal numbers")]
+    Ipv4,
     /// A port that is none.
     #[error("the port must be between 1 and 65535")]
     Port,
@@ -215,9 +222,50 @@ pub enum BackendUrlError {
     Fragment,
 }
 
+/// Whether a host ends in a number, as addresses do and names do not, but is no address in its usual form.
+fn is_odd_ipv4(host: &str) -> bool {
+    let last = host.strip_suffix('.').unwrap_or(host).rsplit('.').next();
+    let is_number = last.is_some_and(|label| {
+        let hex = label.strip_prefix("0x").or(label.strip_prefix("0X"));
+        match hex {
+            Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            None => !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit()),
+        }
+    });
+    is_number && host.parse::<Ipv4Addr>().is_err()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ipv4_addresses_have_one_form() {
+        for host in [
+            "127.1",
+            "2130706433",
+            "0x7f.0.0.1",
+            "0x7f000001",
+            "127.0.0.1.",
+            "1.2.3.4.5",
+            "256.1.1.1",
+            "engine.7",
+        ] {
+            let parsed: Result<BackendUrl, _> = format!("http://{host}:8000").parse();
+            assert_eq!(parsed.err(), Some(BackendUrlError::Ipv4), "{host}");
+        }
+        for host in [
+            "127.0.0.1",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "engine7",
+            "7.engine",
+            "0x7.example",
+        ] {
+            let parsed: Result<BackendUrl, _> = format!("http://{host}:8000").parse();
+            assert!(parsed.is_ok(), "{host}");
+        }
+    }
 
     #[track_caller]
     fn accept(text: &str, host: &str, port: u16, tls: bool, prefix: &str) {

@@ -105,11 +105,14 @@ fn around_the_backend(args: &Serve, url: &BackendUrl, origin: &Origin<'_>) -> Ve
     faults
 }
 
-/// Whether two listeners cannot both be had. An address that only may overlap is left to the operating system.
+/// Whether two listeners cannot both be had.
 fn clash(one: SocketAddr, other: SocketAddr) -> bool {
-    let (a, b) = (one.ip(), other.ip());
-    let overlap = a.is_ipv4() == b.is_ipv4() && (a.is_unspecified() || b.is_unspecified());
-    one.port() != 0 && one.port() == other.port() && (a == b || overlap)
+    let (a, b) = (one.ip().to_canonical(), other.ip().to_canonical());
+    // `[::]` takes the port of IPv4 too, as systems are set up.
+    let covers = |all: IpAddr, one: IpAddr| {
+        all.is_unspecified() && (all.is_ipv6() || all.is_ipv4() == one.is_ipv4())
+    };
+    one.port() != 0 && one.port() == other.port() && (a == b || covers(a, b) || covers(b, a))
 }
 
 /// Whether the backend is the listener, as far as that shows without a look-up of its name.
@@ -117,10 +120,15 @@ fn leads_to(url: &BackendUrl, listener: SocketAddr) -> bool {
     if url.port() != listener.port() {
         return false;
     }
-    let here =
-        |ip: IpAddr| ip == listener.ip() || (listener.ip().is_unspecified() && ip.is_loopback());
-    match url.host().parse::<IpAddr>() {
-        Ok(ip) => here(ip),
+    let own = listener.ip().to_canonical();
+    // A connection to the address that stands for all of them goes to this machine.
+    let here = |ip: IpAddr| {
+        ip == own
+            || (own.is_unspecified() && (ip.is_loopback() || ip.is_unspecified()))
+            || (own.is_loopback() && ip.is_unspecified())
+    };
+    match url.host().trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(ip) => here(ip.to_canonical()),
         Err(_) => {
             url.host().eq_ignore_ascii_case("localhost")
                 && (listener.ip().is_unspecified() || listener.ip().is_loopback())

@@ -204,6 +204,7 @@ fn durable_paths_can_match() {
     check(&["--durable-get=/a/*/b"], &["only at its end"]);
     check(&["--durable-get=/feed?x=1"], &["without a query"]);
     check(&["--durable-get=/feed#x"], &["without a query"]);
+    check(&["--durable-get=/v1/streams/watch"], &["Streamweld's own"]);
     check(&["--durable-get=/my feed"], &["as a URL"]);
     check(&["--durable-get=/größe"], &["as a URL"]);
 }
@@ -211,7 +212,13 @@ fn durable_paths_can_match() {
 #[test]
 fn a_credential_is_no_field_that_differs_between_requests() {
     accept(&["--credential-header=x-own,Cookie"]);
-    for name in ["last-event-id", "Content-Length", "X-Streamweld-Events"] {
+    for name in [
+        "last-event-id",
+        "Content-Length",
+        "Idempotency-Key",
+        "x-stainless-retry-count",
+        "X-Streamweld-Events",
+    ] {
         check(
             &["--credential-header", name],
             &["--credential-header", "could be read again"],
@@ -223,7 +230,12 @@ fn a_credential_is_no_field_that_differs_between_requests() {
 fn listeners_are_two_places() {
     accept(&["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]);
     accept(&["--listen=127.0.0.1:80", "--admin-listen=127.0.0.2:80"]);
-    for admin in ["127.0.0.1:80", "0.0.0.0:80"] {
+    for admin in [
+        "127.0.0.1:80",
+        "0.0.0.0:80",
+        "[::]:80",
+        "[::ffff:127.0.0.1]:80",
+    ] {
         check(
             &["--listen=127.0.0.1:80", "--admin-listen", admin],
             &["--listen (127.0.0.1:80)", "--admin-listen ("],
@@ -234,8 +246,14 @@ fn listeners_are_two_places() {
 #[test]
 fn the_backend_is_somebody_else() {
     accept(&["--listen=127.0.0.2:8000"]);
-    for listen in ["127.0.0.1:8000", "0.0.0.0:8000"] {
+    for listen in ["127.0.0.1:8000", "0.0.0.0:8000", "[::ffff:127.0.0.1]:8000"] {
         check(&["--listen", listen], &["--backend leads to --listen"]);
+    }
+    for backend in ["0.0.0.0", "[::]", "localhost", "[::ffff:127.0.0.1]"] {
+        let backend = format!("http://{backend}:8000");
+        let error = read(&["serve", "--listen=127.0.0.1:8000", "--backend", &backend]);
+        let error = error.expect_err("refused");
+        assert!(error.contains("--backend leads to --listen"), "{error}");
     }
     check(
         &["--admin-listen=127.0.0.1:8000"],
