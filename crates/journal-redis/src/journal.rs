@@ -16,6 +16,7 @@ use crate::feed::{self, Feed};
 use crate::follow::Followers;
 use crate::link::{ConnectError, Link};
 use crate::orders::{self, Orders};
+use crate::publish::Publishes;
 use crate::table::Table;
 use crate::target::Target;
 
@@ -39,6 +40,7 @@ pub(crate) struct Inner {
     table: Mutex<Table>,
     pub(crate) followers: Followers,
     pub(crate) orders: Orders,
+    pub(crate) publishes: Publishes,
 }
 
 impl RedisJournal {
@@ -72,11 +74,17 @@ impl RedisJournal {
             table: Mutex::default(),
             followers: Followers::default(),
             orders,
+            publishes: Publishes::default(),
         });
-        let listener = tokio::spawn(orders::listen(Arc::downgrade(&inner), subscription, looks));
+        let listener = orders::listen(
+            Arc::downgrade(&inner),
+            subscription,
+            looks,
+            inner.appends.connections(),
+        );
         Self {
             inner,
-            _listener: AbortOnDropHandle::new(listener),
+            _listener: AbortOnDropHandle::new(tokio::spawn(listener)),
         }
     }
 

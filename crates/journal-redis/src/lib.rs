@@ -18,6 +18,7 @@ mod journal;
 mod keys;
 mod link;
 mod orders;
+mod publish;
 mod readers;
 pub mod record;
 mod script;

@@ -111,7 +111,25 @@ impl Link {
 
     /// Sends one command of about `size` bytes.
     pub(crate) async fn call(&self, command: &Cmd, size: usize) -> Result<Answer<Value>, Failure> {
-        self.shared.call(command, size).await
+        self.shared.call(None, command, size).await
+    }
+
+    /// One command of about `size` bytes, on the connection of this number and no other. It is sent by the first poll,
+    /// behind everything that was sent before; a connection whose queue is full is the exception.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it may or may not be sent.
+    pub(crate) fn call_later(
+        &self,
+        connection: u64,
+        command: Cmd,
+        size: usize,
+    ) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
+        let shared = Arc::clone(&self.shared);
+        async move {
+            let answer = shared.call(Some(connection), &command, size).await;
+            answer.map(|_| ())
+        }
     }
 
     /// Sends several commands together, on the connection of this number and no other. Each has its own answer; a
@@ -137,11 +155,16 @@ impl Link {
 }
 
 impl Shared {
-    async fn call(&self, command: &Cmd, size: usize) -> Result<Answer<Value>, Failure> {
+    async fn call(
+        &self,
+        only: Option<u64>,
+        command: &Cmd,
+        size: usize,
+    ) -> Result<Answer<Value>, Failure> {
         let send = async |mut connection: redis::aio::MultiplexedConnection| {
             connection.send_packed_command(command).await
         };
-        let answer = self.exchange(None, size, send).await?;
+        let answer = self.exchange(only, size, send).await?;
         match answer.value {
             Value::ServerError(error) => Err(Failure::Refused(
                 self.refused(answer.connection, Code::of(&error)),

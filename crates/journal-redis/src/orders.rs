@@ -6,16 +6,15 @@
 //!
 //! One task of the journal listens. Readers that come and go are also what tells the writer whether to publish.
 
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use streamweld_journal::{Order, Ordered, Replica, StreamId, Unreachable};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::feed::{Heard, Subscription};
 use crate::journal::Inner;
-use crate::record;
 use crate::script;
 
 /// Where orders come from: those that were given, and the wish to look for some.
@@ -53,7 +52,12 @@ impl Orders {
 }
 
 /// Listens until the journal is gone.
-pub(crate) async fn listen(inner: Weak<Inner>, mut subscription: Subscription, mut looks: Looks) {
+pub(crate) async fn listen(
+    inner: Weak<Inner>,
+    mut subscription: Subscription,
+    mut looks: Looks,
+    mut connections: watch::Receiver<u64>,
+) {
     let mut lapses = interval(Duration::from_secs(1));
     lapses.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -63,6 +67,7 @@ pub(crate) async fn listen(inner: Weak<Inner>, mut subscription: Subscription, m
                 None => return,
             },
             Some(id) = looks.recv() => Event::Look(id),
+            Ok(()) = connections.changed() => Event::Connection,
             _ = lapses.tick() => Event::Tick,
         };
         let Some(inner) = inner.upgrade() else {
@@ -70,12 +75,16 @@ pub(crate) async fn listen(inner: Weak<Inner>, mut subscription: Subscription, m
         };
         match event {
             Event::Heard(Heard::Message(message)) => match parse(&message) {
-                Some((id, order)) => inner.ordered(id, order).await,
+                Some((id, order)) => inner.ordered(id, order),
                 None => tracing::debug!("an order that nobody here understands"),
             },
             Event::Heard(Heard::Renewed) => inner.look_at_all().await,
             Event::Look(id) => inner.look_at(id).await,
-            Event::Tick => inner.lapse().await,
+            Event::Connection => inner.tell_owed(),
+            Event::Tick => {
+                inner.lapse();
+                inner.tell_owed();
+            }
         }
     }
 }
@@ -83,6 +92,8 @@ pub(crate) async fn listen(inner: Weak<Inner>, mut subscription: Subscription, m
 enum Event {
     Heard(Heard),
     Look(StreamId),
+    /// The one that appends go by was made or lost.
+    Connection,
     Tick,
 }
 
@@ -158,11 +169,7 @@ impl Inner {
     }
 
     /// An order for this process.
-    async fn ordered(&self, id: StreamId, order: Order) {
-        if matches!(order, Order::Readers { any: true, .. }) && !self.has_readers(id) {
-            // From here on each append is made by this script.
-            _ = script::APPEND.load(&self.appends).await;
-        }
+    fn ordered(&self, id: StreamId, order: Order) {
         let is_news = {
             let mut table = self.table();
             let Some(live) = table.live.get_mut(&id) else {
@@ -181,15 +188,9 @@ impl Inner {
             return;
         }
         if matches!(order, Order::Readers { any: true, .. }) {
-            self.tell_readers(id).await;
+            self.tell_readers(id);
         }
         self.give(id, order);
-    }
-
-    /// Whether a log of this process is followed; one of others counts as if.
-    fn has_readers(&self, id: StreamId) -> bool {
-        let table = self.table();
-        table.live.get(&id).is_none_or(|live| live.readers.any())
     }
 
     /// Never waits: nobody may take orders here.
@@ -218,16 +219,16 @@ impl Inner {
         let part = |place: usize| said.with.get(place).and_then(Option::as_deref);
         if let Some(admin) = part(0) {
             let admin = admin == b"1";
-            self.ordered(id, Order::Stop { admin }).await;
+            self.ordered(id, Order::Stop { admin });
         }
         let readers = String::from_utf8_lossy(part(1).unwrap_or_default());
         for replica in readers.split(' ').filter_map(parse_replica) {
             let any = true;
-            self.ordered(id, Order::Readers { replica, any }).await;
+            self.ordered(id, Order::Readers { replica, any });
         }
     }
 
-    async fn lapse(&self) {
+    fn lapse(&self) {
         let lapsed: Vec<(StreamId, Replica)> = {
             let mut table = self.table();
             let each = |(id, live): (&StreamId, &mut crate::table::Live)| {
@@ -240,25 +241,6 @@ impl Inner {
             let any = false;
             self.give(id, Order::Readers { replica, any });
         }
-    }
-
-    /// Publishes where the log stands, for followers that may have missed what was appended before they were known.
-    pub(crate) async fn tell_readers(&self, id: StreamId) {
-        let mark = {
-            let table = self.table();
-            let Some(live) = table.live.get(&id) else {
-                return;
-            };
-            // While something is under way its answer tells them.
-            if !live.readers.any() || live.seen.is_none() {
-                return;
-            }
-            (Arc::clone(&live.keys), record::mark(live.epoch, live.last))
-        };
-        let mut command = redis::cmd("PUBLISH");
-        command.arg(&mark.0.feed).arg(mark.1);
-        // One that is lost is made good by the follower's own look, when it renews.
-        _ = self.appends.call(&command, 0).await;
     }
 }
 

@@ -25,7 +25,6 @@ scripts! {
     CLAIM_BODY "claim_body.lua"
     BIND "bind.lua"
     RELEASE "release.lua"
-    APPEND "append.lua"
     FOLLOW "follow.lua"
     LEAVE "leave.lua"
     STOP "stop.lua"
@@ -45,18 +44,6 @@ impl Script {
     fn new(text: &'static str) -> Self {
         let hash = redis::Script::new(text).get_hash().to_owned();
         Self { text, hash }
-    }
-
-    /// The name under which a server keeps it.
-    pub(crate) fn hash(&self) -> &str {
-        &self.hash
-    }
-
-    /// Makes it known to the server.
-    pub(crate) async fn load(&self, link: &Link) -> Result<(), Failure> {
-        let mut command = redis::cmd("SCRIPT");
-        command.arg("LOAD").arg(self.text);
-        link.call(&command, 0).await.map(|_| ())
     }
 
     /// Runs it. The text is sent only to a server that does not know it yet, which then has done nothing.

@@ -1,11 +1,12 @@
 //! Sockets to Redis: TCP with or without TLS, and Unix.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -28,13 +29,17 @@ pub(crate) async fn tcp(host: &str, port: u16) -> io::Result<Socket> {
     Ok(Box::new(connect(host, port).await?))
 }
 
-pub(crate) async fn tls(host: &str, port: u16) -> io::Result<Socket> {
-    let config = tokio::task::spawn_blocking(trust)
-        .await
-        .map_err(|_| io::ErrorKind::Other)??;
+pub(crate) async fn tls(host: &str, port: u16, trust: RootCertStore) -> io::Result<Socket> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|_| io::ErrorKind::Other)?
+        .with_root_certificates(trust)
+        .with_no_client_auth();
     let name = ServerName::try_from(host.to_owned()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let stream = connect(host, port).await?;
-    let stream = TlsConnector::from(config).connect(name, stream).await?;
+    let connector = TlsConnector::from(Arc::new(config));
+    let stream = connector.connect(name, stream).await?;
     Ok(Box::new(stream))
 }
 
@@ -49,19 +54,36 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The certificates that this machine trusts, read once.
-fn trust() -> io::Result<Arc<ClientConfig>> {
-    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    if let Some(config) = CONFIG.get() {
-        return Ok(Arc::clone(config));
-    }
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|_| io::ErrorKind::Other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::clone(CONFIG.get_or_init(|| Arc::new(config))))
+/// The certificates that this machine trusts, which are read once, and those in a file, which may change.
+///
+/// # Errors
+/// Those of the file. Without certificates of the machine nothing is trusted, which is told by the handshake.
+pub(crate) async fn trust(file: Option<PathBuf>) -> io::Result<RootCertStore> {
+    // No worker thread waits for a file system.
+    let read = tokio::task::spawn_blocking(move || {
+        static MACHINE: OnceLock<RootCertStore> = OnceLock::new();
+        let mut trusted = MACHINE
+            .get_or_init(|| {
+                let mut trusted = RootCertStore::empty();
+                let native = rustls_native_certs::load_native_certs();
+                trusted.add_parsable_certificates(native.certs);
+                trusted
+            })
+            .clone();
+        if let Some(file) = file {
+            let text = std::fs::read(file)?;
+            let before = trusted.len();
+            for certificate in CertificateDer::pem_slice_iter(&text) {
+                let certificate = certificate.map_err(|_| io::ErrorKind::InvalidData)?;
+                let added = trusted.add(certificate);
+                added.map_err(|_| io::ErrorKind::InvalidData)?;
+            }
+            if trusted.len() == before {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+        }
+        Ok(trusted)
+    });
+    read.await
+        .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
 }

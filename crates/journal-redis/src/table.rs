@@ -75,8 +75,6 @@ pub(crate) struct Send {
     pub(crate) label: Option<Bytes>,
     /// The expiry is to be put off.
     pub(crate) renew: bool,
-    /// Others follow.
-    pub(crate) publish: bool,
 }
 
 impl Table {
@@ -118,7 +116,6 @@ impl Table {
             keys: Arc::clone(&live.keys),
             label: Some(label).filter(|label| *label != live.label),
             renew: live.renewed.elapsed() >= renew_after,
-            publish: live.readers.any(),
         })
     }
 
@@ -129,6 +126,11 @@ impl Table {
             live.last = last;
             live.seen = Some(connection);
         }
+    }
+
+    /// Whether others follow the log.
+    pub(crate) fn is_followed(&self, id: StreamId) -> bool {
+        self.live.get(&id).is_some_and(|live| live.readers.any())
     }
 
     /// Something may have changed the log.

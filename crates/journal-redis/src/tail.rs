@@ -60,7 +60,7 @@ impl Inner {
         if terminal {
             self.ended(id).await;
         } else {
-            self.tell_readers(id).await;
+            self.tell_readers(id);
         }
     }
 

@@ -19,6 +19,7 @@ use crate::socket::{self, Socket};
 pub struct Target {
     place: Place,
     password_file: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
 }
 
 #[derive(Clone)]
@@ -66,6 +67,7 @@ impl Target {
         Ok(Self {
             place: Place::Fixed(Arc::new(address)),
             password_file: None,
+            ca_file: None,
         })
     }
 
@@ -77,12 +79,24 @@ impl Target {
         self
     }
 
+    /// Trusts the certificates in a PEM file besides those that the machine trusts, for `rediss://`. It is read for
+    /// each connection.
+    #[must_use]
+    pub fn with_ca_file(mut self, path: PathBuf) -> Self {
+        self.ca_file = Some(path);
+        self
+    }
+
     /// A new connection, on which nothing was said yet, and who is to log in on it.
     pub(crate) async fn dial(&self) -> Result<(Socket, RedisConnectionInfo), ConnectError> {
         let Place::Fixed(address) = &self.place;
         let login = self.login(&address.login).await?;
         let socket = match &address.at {
-            ConnectionAddr::Tcp(host, port) if address.tls => socket::tls(host, *port).await,
+            ConnectionAddr::Tcp(host, port) if address.tls => {
+                let trust = socket::trust(self.ca_file.clone()).await;
+                let trust = trust.map_err(|error| ConnectError::CaFile(error.kind()))?;
+                socket::tls(host, *port, trust).await
+            }
             ConnectionAddr::Tcp(host, port) => socket::tcp(host, *port).await,
             ConnectionAddr::Unix(path) => socket::unix(path).await,
             _ => Err(io::ErrorKind::Unsupported.into()),
@@ -94,7 +108,9 @@ impl Target {
     /// The same for the connection that listens.
     pub(crate) async fn dial_feed(&self) -> io::Result<feed::Link<Socket>> {
         let (stream, login) = self.dial().await.map_err(|error| match error {
-            ConnectError::Io(kind) | ConnectError::PasswordFile(kind) => io::Error::from(kind),
+            ConnectError::Io(kind)
+            | ConnectError::PasswordFile(kind)
+            | ConnectError::CaFile(kind) => io::Error::from(kind),
             _ => io::ErrorKind::Other.into(),
         })?;
         let login = login.password().map(|password| feed::Login {

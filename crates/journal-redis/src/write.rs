@@ -127,21 +127,13 @@ impl Inner {
         let record = record::encode(&batch, epoch);
         let size = record.len();
         let mut commands = redis::pipe();
-        if send.publish {
-            commands
-                .cmd("EVALSHA")
-                .arg(script::APPEND.hash())
-                .arg(1)
-                .arg(&send.keys.log);
-        } else {
-            commands.cmd("XADD").arg(&send.keys.log).arg("NOMKSTREAM");
-        }
-        commands.arg(entry_id(epoch, through));
-        if send.publish {
-            commands.arg(record).arg(&send.keys.feed);
-        } else {
-            commands.arg("r").arg(record);
-        }
+        commands
+            .cmd("XADD")
+            .arg(&send.keys.log)
+            .arg("NOMKSTREAM")
+            .arg(entry_id(epoch, through))
+            .arg("r")
+            .arg(&record);
         if let Some(label) = &send.label {
             commands
                 .cmd("HSET")
@@ -166,18 +158,17 @@ impl Inner {
             Err(Failure::Refused(code)) => (Some(Err(code)), false),
             Err(Failure::NotSent | Failure::Unanswered) => (None, false),
         };
-        if matches!(&outcome, Some(Err(code)) if code.is("NOSCRIPT")) {
-            // Nothing was changed; the next append finds it.
-            _ = script::APPEND.load(&self.appends).await;
-        }
         let renewed = others && renew;
-        let published = send.publish;
+        let (keys, connection) = (Arc::clone(&send.keys), send.connection);
         let outcome = self.appended(window, (expected, through), send, outcome, renewed);
-        if renewed && outcome == Outcome::Yes {
-            self.bind_claims(id, self.config.live).await;
-        }
-        if !published && outcome == Outcome::Yes {
-            self.tell_readers(id).await;
+        if outcome == Outcome::Yes {
+            // Only what stands is published, also to those who came meanwhile.
+            if self.table().is_followed(id) {
+                self.publish(id, connection, &keys, &record);
+            }
+            if renewed {
+                self.bind_claims(id, self.config.live).await;
+            }
         }
         outcome
     }

@@ -71,6 +71,9 @@ pub enum ConnectError {
     /// The file with the password cannot be read.
     #[error("the file with the password for redis cannot be read: {0}")]
     PasswordFile(io::ErrorKind),
+    /// The file with certificates to trust cannot be read, or holds none that can be used.
+    #[error("the file with certificates for redis cannot be used: {0}")]
+    CaFile(io::ErrorKind),
     /// The server refuses for another reason, told by its word.
     #[error("redis refuses the connection: {0}")]
     Refused(String),

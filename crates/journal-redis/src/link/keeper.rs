@@ -73,7 +73,7 @@ async fn watch(shared: &Shared, mut ended: oneshot::Receiver<()>) -> Duration {
             }
             () = sleep(shared.timing.ping.saturating_sub(silence)) => {
                 // Whatever the answer is, the state has seen it. A full disk is an answer as well.
-                let answer = shared.call(&redis::cmd("PING"), 0).await;
+                let answer = shared.call(None, &redis::cmd("PING"), 0).await;
                 if matches!(answer, Err(Failure::Refused(_))) {
                     sleep(shared.timing.ping).await;
                 }

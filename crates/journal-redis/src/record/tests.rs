@@ -1,22 +1,23 @@
 //! Records read back, and whatever else comes does no harm.
 
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use streamweld_journal::{StreamId, TerminalParts, WindowConfig};
+use streamweld_journal::TerminalParts;
 
 use super::*;
+use crate::record;
+
+mod check;
 
 fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)
 }
 
-fn id() -> StreamId {
-    StreamId::parse("01arz3ndektsv4rrffq69g5fav").unwrap()
-}
-
 fn window() -> Arc<Window> {
-    Window::new(id(), Epoch::FIRST, at(0), WindowConfig::default())
+    check::window_with(0)
 }
 
 /// A log of these events between its opening and its end.
@@ -136,6 +137,56 @@ fn other_bytes_are_no_record() {
     check_bad(|bytes| _ = bytes.pop());
 }
 
+/// Records of every form.
+fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let events = [b"{\"n\":1}".to_vec(), b"".to_vec(), "語".into()];
+    let batch = |end, after, through| {
+        let window = written(&events, end);
+        let batch = window.staged_through(Seq::new(after), Seq::new(through));
+        encode(&batch, Epoch::FIRST)
+    };
+    let later = Epoch::new(7).unwrap();
+    vec![
+        ("opening", batch(None, 0, 1)),
+        ("events", batch(None, 1, 4)),
+        ("one_event", batch(None, 2, 3)),
+        ("change_of_writer", mark(later, Seq::new(1))),
+        ("change_at_the_end", mark(later, Seq::new(u64::MAX - 1))),
+        ("end_alone", batch(Some(end(None, None)), 4, 5)),
+        (
+            "whole",
+            batch(Some(end(Some("upstream_cut"), Some(14))), 0, 5),
+        ),
+        ("no_code", batch(Some(end(Some(""), Some(0))), 0, 5)),
+    ]
+}
+
+fn corpus() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/redis_record")
+}
+
+/// Not a test: writes what is committed.
+#[test]
+#[ignore = "it writes the corpus"]
+fn write_the_corpus() {
+    fs::create_dir_all(corpus()).unwrap();
+    for (name, record) in seeds() {
+        fs::write(corpus().join(name), record).unwrap();
+    }
+}
+
+/// What was found once stays found without a fuzzer, and what was written once can be read.
+#[test]
+fn the_corpus_is_read_without_a_surprise() {
+    for (name, record) in seeds() {
+        assert_eq!(fs::read(corpus().join(name)).unwrap(), record, "{name}");
+        assert!(decode(&record).is_ok(), "{name}");
+    }
+    for entry in fs::read_dir(corpus()).expect("the corpus is part of the repository") {
+        check::fuzz(&fs::read(entry.unwrap().path()).unwrap());
+    }
+}
+
 proptest! {
     #[test]
     fn any_batch_reads_back(
@@ -164,17 +215,11 @@ proptest! {
         if cut {
             bytes.truncate(at.index(bytes.len()));
         }
-        if let Ok(record) = decode(&bytes) {
-            record.last();
-            let follower = window();
-            if record.show(&follower).is_ok() {
-                follower.entries(Seq::ZERO, 9);
-            }
-        }
+        check::fuzz(&bytes);
     }
 
     #[test]
     fn noise_is_refused_or_harmless(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        _ = decode(&bytes).map(|record| record.show(&window()));
+        check::fuzz(&bytes);
     }
 }

@@ -5,50 +5,29 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use streamweld_journal::{Claim, Epoch, Found, Journal, OpenRefusal, Outcome, Refusal, Seq, Tail};
 use streamweld_journal_redis::Config;
+use streamweld_journal_redis::testing::Server;
 
-use crate::server::{Server, config};
+use crate::connect::{config, connect, connect_with};
 use crate::writer::Writer;
 
 #[tokio::test]
-async fn an_append_is_one_command() {
-    let server = Server::start();
-    let journal = server.journal().await;
-    let writer = Writer::opened(&journal).await;
-    server.cli(&["CONFIG", "RESETSTAT"]);
-    for round in 0..10 {
-        writer.stage(&format!("a{round}"));
-        writer.stage(&format!("b{round}"));
-        assert_eq!(writer.append().await, Outcome::Yes);
-    }
-    let stats = server.cli(&["INFO", "commandstats"]);
-    let commands: Vec<&str> = stats
-        .lines()
-        .filter_map(|line| line.strip_prefix("cmdstat_"))
-        .map(|line| line.split(",").next().unwrap())
-        .filter(|line| !line.starts_with("config") && !line.starts_with("info"))
-        .collect();
-    assert_eq!(commands, ["xadd:calls=10"]);
-    assert_eq!(server.cli(&["XLEN", &writer.log()]), "11");
-}
-
-#[tokio::test]
 async fn a_vanished_log_is_told() {
-    let server = Server::start();
-    let journal = server.journal().await;
+    let server = Server::new().await;
+    let journal = connect(&server).await;
     let writer = Writer::opened(&journal).await;
     writer.stage("a");
     assert_eq!(writer.append().await, Outcome::Yes);
-    server.cli(&["DEL", &writer.log()]);
+    server.cli(&["DEL", &writer.log()]).await;
     writer.stage("b");
     assert_eq!(writer.append().await, Outcome::No(Refusal::Vanished));
     assert_eq!(writer.tail().await, Tail::None);
-    assert_eq!(server.cli(&["EXISTS", &writer.log()]), "0");
+    assert_eq!(server.cli(&["EXISTS", &writer.log()]).await, "0");
 }
 
 #[tokio::test]
 async fn an_older_writer_elsewhere_is_fenced() {
-    let server = Server::start();
-    let (old, new) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (old, new) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&old).await;
     writer.stage("a");
     assert_eq!(writer.append().await, Outcome::Yes);
@@ -78,8 +57,8 @@ async fn an_older_writer_elsewhere_is_fenced() {
 
 #[tokio::test]
 async fn redis_itself_refuses_what_follows_the_end() {
-    let server = Server::start();
-    let journal = server.journal().await;
+    let server = Server::new().await;
+    let journal = connect(&server).await;
     let writer = Writer::opened(&journal).await;
     writer.stage_terminal();
     assert_eq!(writer.finish().await, Outcome::Yes);
@@ -90,85 +69,98 @@ async fn redis_itself_refuses_what_follows_the_end() {
         "2-1",
         "18446744073709551615-18446744073709551615",
     ] {
-        let said = server.cli(&["XADD", &writer.log(), "NOMKSTREAM", id, "r", "x"]);
+        let said = server
+            .cli(&["XADD", &writer.log(), "NOMKSTREAM", id, "r", "x"])
+            .await;
         assert!(said.contains("ERR"), "{said}");
     }
-    assert_eq!(server.cli(&["XLEN", &writer.log()]), "2");
+    assert_eq!(server.cli(&["XLEN", &writer.log()]).await, "2");
 }
 
 #[tokio::test]
 async fn everything_expires() {
-    let server = Server::start();
-    let journal = server.journal().await;
+    let server = Server::new().await;
+    let journal = connect(&server).await;
     let writer = Writer::unopened(&journal);
     let (id, now) = (writer.id(), SystemTime::now());
     assert_eq!(journal.claim([1; 32], id, now).await, Ok(Claim::Won));
     assert_eq!(writer.open().await, Outcome::Yes);
     writer.window.commit(Seq::FIRST);
-    check_expiry(&server, 3, 7200);
+    check_expiry(&server, 3, 7200).await;
     writer.stage_terminal();
     assert_eq!(writer.finish().await, Outcome::Yes);
     let gone = format!("streamweld:{{{id}}}:gone");
-    let seconds: u64 = server.cli(&["TTL", &gone]).parse().unwrap();
+    let seconds: u64 = server.cli(&["TTL", &gone]).await.parse().unwrap();
     assert!((1195..=1200).contains(&seconds), "{seconds}");
-    server.cli(&["DEL", &gone]);
-    check_expiry(&server, 3, 600);
+    server.cli(&["DEL", &gone]).await;
+    check_expiry(&server, 3, 600).await;
 }
 
 /// There are so many keys, and each lives for about so long.
-#[track_caller]
-fn check_expiry(server: &Server, count: usize, seconds: u64) {
-    let keys = server.cli(&["KEYS", "*"]);
+async fn check_expiry(server: &Server, count: usize, seconds: u64) {
+    let keys = server.cli(&["KEYS", "*"]).await;
     assert_eq!(keys.lines().count(), count, "{keys}");
     for key in keys.lines() {
-        let ttl: u64 = server.cli(&["TTL", key]).parse().unwrap();
+        let ttl: u64 = server.cli(&["TTL", key]).await.parse().unwrap();
         assert!((seconds - 5..=seconds).contains(&ttl), "{key}: {ttl}");
     }
 }
 
 #[tokio::test]
 async fn appends_put_the_expiry_off() {
-    let server = Server::start();
+    let server = Server::new().await;
     let live = Duration::from_millis(4000);
-    let journal = server.journal_with(Config { live, ..config() }).await;
+    let journal = connect_with(&server, Config { live, ..config() }).await;
     let writer = Writer::opened(&journal).await;
-    let ttl = || server.cli(&["PTTL", &writer.log()]).parse::<u64>().unwrap();
-    while ttl() > 2900 {
+    let ttl = async || {
+        server
+            .cli(&["PTTL", &writer.log()])
+            .await
+            .parse::<u64>()
+            .unwrap()
+    };
+    while ttl().await > 2900 {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     writer.stage("a");
     assert_eq!(writer.append().await, Outcome::Yes);
-    assert!(ttl() > 3000);
+    assert!(ttl().await > 3000);
 }
 
 #[tokio::test]
 async fn a_changed_label_goes_along_once() {
-    let server = Server::start();
-    let journal = server.journal().await;
+    let server = Server::new().await;
+    let journal = connect(&server).await;
     let writer = Writer::opened(&journal).await;
     writer.window.set_label(Bytes::from_static(b"the head"));
-    server.cli(&["CONFIG", "RESETSTAT"]);
+    server.cli(&["CONFIG", "RESETSTAT"]).await;
     for text in ["a", "b"] {
         writer.stage(text);
         assert_eq!(writer.append().await, Outcome::Yes);
     }
-    assert_eq!(server.cli(&["HGET", &writer.meta(), "label"]), "the head");
+    assert_eq!(
+        server.cli(&["HGET", &writer.meta(), "label"]).await,
+        "the head"
+    );
     assert!(
         server
             .cli(&["INFO", "commandstats"])
+            .await
             .contains("cmdstat_hset:calls=1,")
     );
 }
 
 #[tokio::test]
 async fn an_open_above_the_cap_is_refused() {
-    let server = Server::start();
-    let journal = server
-        .journal_with(Config {
+    let server = Server::new().await;
+    let journal = connect_with(
+        &server,
+        Config {
             total: 20_000,
             ..config()
-        })
-        .await;
+        },
+    )
+    .await;
     let mut held = Vec::new();
     let outcome = loop {
         let writer = Writer::unopened(&journal);
@@ -187,13 +179,13 @@ async fn an_open_above_the_cap_is_refused() {
 
 #[tokio::test]
 async fn an_append_of_a_full_redis_is_refused_and_goes_on_later() {
-    let server = Server::start();
-    let journal = server.journal().await;
+    let server = Server::new().await;
+    let journal = connect(&server).await;
     let writer = Writer::opened(&journal).await;
-    server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    server.cli(&["CONFIG", "SET", "maxmemory", "1"]).await;
     writer.stage("a");
     assert_eq!(writer.append().await, Outcome::No(Refusal::Full));
-    server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    server.cli(&["CONFIG", "SET", "maxmemory", "0"]).await;
     assert_eq!(writer.append().await, Outcome::Yes);
     writer.stands(2, false).await;
     let found = journal.find(writer.id(), SystemTime::now()).await;

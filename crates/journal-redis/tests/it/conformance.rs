@@ -2,17 +2,18 @@
 
 use streamweld_journal::conformance::{self, Case};
 use streamweld_journal::{Call, for_each_case};
+use streamweld_journal_redis::testing::Server;
 
-use crate::server::Server;
+use crate::connect::connect;
 
 macro_rules! redis {
     ($($case:ident)*) => {
         $(
             #[tokio::test]
             async fn $case() {
-                let server = Server::start();
+                let server = Server::new().await;
                 let case: Case = |journal| Call::under_way(conformance::$case(journal));
-                case(&server.journal().await).await;
+                case(&connect(&server).await).await;
             }
         )*
     };
@@ -21,8 +22,8 @@ for_each_case!(redis);
 
 #[tokio::test]
 async fn cases_can_share_a_backend() {
-    let server = Server::start();
-    let journal = server.journal().await;
+    let server = Server::new().await;
+    let journal = connect(&server).await;
     for (_, case) in conformance::CASES {
         case(&journal).await;
     }

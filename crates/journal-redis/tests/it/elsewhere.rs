@@ -4,15 +4,16 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_journal::{Claim, Epoch, Found, Journal, OpenRefusal, Order, Ordered, Outcome, Seq};
-use streamweld_journal_redis::{Config, RedisJournal, Target};
+use streamweld_journal_redis::testing::Server;
+use streamweld_journal_redis::{Config, Target};
 
-use crate::server::{Server, config};
+use crate::connect::{config, connect, connect_to, connect_with};
 use crate::writer::Writer;
 
 #[tokio::test]
 async fn a_finished_log_reads_as_it_was_written() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&here).await;
     writer.window.set_label(Bytes::from_static(b"label"));
     // More records than one page has, and one that is large.
@@ -39,12 +40,12 @@ async fn a_finished_log_reads_as_it_was_written() {
 
 #[tokio::test]
 async fn many_who_ask_at_once_cost_one_reading() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&here).await;
     writer.stage_terminal();
     assert_eq!(writer.finish().await, Outcome::Yes);
-    server.cli(&["CONFIG", "RESETSTAT"]);
+    server.cli(&["CONFIG", "RESETSTAT"]).await;
     let now = SystemTime::now();
     let mut asked: [_; 50] = std::array::from_fn(|_| there.find(writer.id(), now));
     let mut windows = Vec::new();
@@ -67,14 +68,14 @@ async fn many_who_ask_at_once_cost_one_reading() {
         windows.push(window);
     }
     assert!(windows.iter().all(|window| window.terminal().is_some()));
-    let stats = server.cli(&["INFO", "commandstats"]);
+    let stats = server.cli(&["INFO", "commandstats"]).await;
     assert!(stats.contains("cmdstat_xrange:calls=1,"), "{stats}");
 }
 
 #[tokio::test]
 async fn a_live_log_is_found_as_far_as_it_stands() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&here).await;
     writer.stage("a");
     assert_eq!(writer.append().await, Outcome::Yes);
@@ -89,18 +90,18 @@ async fn a_live_log_is_found_as_far_as_it_stands() {
 
 #[tokio::test]
 async fn an_expired_log_leaves_its_tombstone() {
-    let server = Server::start();
+    let server = Server::new().await;
     let short = Config {
         retention: Duration::from_millis(300),
         tombstone: Duration::from_secs(60),
         cached: Duration::ZERO,
         ..config()
     };
-    let journal = server.journal_with(short).await;
+    let journal = connect_with(&server, short).await;
     let writer = Writer::opened(&journal).await;
     writer.stage_terminal();
     assert_eq!(writer.finish().await, Outcome::Yes);
-    while server.cli(&["EXISTS", &writer.log()]) == "1" {
+    while server.cli(&["EXISTS", &writer.log()]).await == "1" {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let found = journal.find(writer.id(), SystemTime::now()).await;
@@ -113,10 +114,10 @@ async fn an_expired_log_leaves_its_tombstone() {
 
 #[tokio::test]
 async fn a_claim_is_seen_by_all_and_lapses() {
-    let server = Server::start();
+    let server = Server::new().await;
     let claim = Duration::from_millis(300);
-    let here = server.journal_with(Config { claim, ..config() }).await;
-    let there = server.journal().await;
+    let here = connect_with(&server, Config { claim, ..config() }).await;
+    let there = connect(&server).await;
     let (first, second) = (Writer::unopened(&here), Writer::unopened(&there));
     let now = SystemTime::now();
     assert_eq!(here.claim([1; 32], first.id(), now).await, Ok(Claim::Won));
@@ -137,7 +138,7 @@ async fn a_claim_is_seen_by_all_and_lapses() {
 /// The list of docs/journal.md.
 #[tokio::test]
 async fn the_documented_rights_are_enough() {
-    let server = Server::start();
+    let server = Server::new().await;
     let document = include_str!("../../../../docs/journal.md");
     let (_, rights) = document.split_once("\n## Rights\n").unwrap();
     let (_, commands) = rights.split_once("the commands ").unwrap();
@@ -155,14 +156,13 @@ async fn the_documented_rights_are_enough() {
         "-@all",
     ];
     user.extend(commands.iter().map(String::as_str));
-    assert_eq!(server.cli(&user), "OK");
-    let url = format!("{}?user=app&pass=word", server.url());
-    let journal = || async {
-        let journal = RedisJournal::start(Target::parse(&url).unwrap(), config());
-        journal.connected(Duration::from_secs(5)).await.unwrap();
-        journal
-    };
-    let (here, there) = (journal().await, journal().await);
+    assert_eq!(server.cli(&user).await, "OK");
+    let url = format!("redis://app:word@{}", server.address());
+    let target = Target::parse(&url).unwrap();
+    let (here, there) = (
+        connect_to(target.clone(), config()).await,
+        connect_to(target, config()).await,
+    );
     let writer = Writer::unopened(&here);
     let (id, now) = (writer.id(), SystemTime::now());
     assert_eq!(here.claim([1; 32], id, now).await, Ok(Claim::Won));
@@ -197,7 +197,7 @@ async fn the_documented_rights_are_enough() {
     }
     assert_eq!(here.release([1; 32], id).await, Ok(()));
     here.remove(id).await;
-    assert_eq!(server.cli(&["KEYS", "*"]), "");
+    assert_eq!(server.cli(&["KEYS", "*"]).await, "");
     // Nothing was refused on the way.
-    assert_eq!(server.cli(&["ACL", "LOG"]), "");
+    assert_eq!(server.cli(&["ACL", "LOG"]).await, "");
 }

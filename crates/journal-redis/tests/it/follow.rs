@@ -8,12 +8,13 @@ use streamweld_journal::{
     Tail, View, Window,
 };
 use streamweld_journal_redis::RedisJournal;
+use streamweld_journal_redis::testing::Server;
 use tokio::time::timeout;
 
-use crate::server::Server;
+use crate::connect::connect;
 use crate::writer::Writer;
 
-async fn find(journal: &RedisJournal, id: StreamId) -> (Arc<Window>, Option<Follow>) {
+pub(crate) async fn find(journal: &RedisJournal, id: StreamId) -> (Arc<Window>, Option<Follow>) {
     match journal.find(id, SystemTime::now()).await {
         Ok(Found::Here { window, follow, .. }) => (window, follow),
         other => panic!("{other:?}"),
@@ -38,7 +39,7 @@ async fn read(window: &Arc<Window>) -> (String, Step) {
 }
 
 /// Waits until a window shows so much.
-async fn shows(window: &Arc<Window>, last: u64) {
+pub(crate) async fn shows(window: &Arc<Window>, last: u64) {
     let reached = timeout(Duration::from_secs(10), async {
         while window.committed() < Seq::new(last) {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -60,15 +61,15 @@ async fn append(writer: &Writer<'_>) {
     }
 }
 
-async fn next_order(journal: &RedisJournal) -> (StreamId, Order) {
+pub(crate) async fn next_order(journal: &RedisJournal) -> (StreamId, Order) {
     let order = timeout(Duration::from_secs(10), journal.next_order()).await;
     order.expect("an order comes")
 }
 
 #[tokio::test]
 async fn a_follower_shows_each_append_at_once() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&here).await;
     writer.stage("before");
     append(&writer).await;
@@ -107,8 +108,8 @@ async fn a_follower_shows_each_append_at_once() {
 
 #[tokio::test]
 async fn whoever_begins_to_follow_at_any_moment_misses_nothing() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let write = async |writer: &Writer<'_>| {
         for round in 0..60 {
             writer.stage(&format!("event {round}"));
@@ -133,14 +134,14 @@ async fn whoever_begins_to_follow_at_any_moment_misses_nothing() {
 
 #[tokio::test]
 async fn a_follower_survives_lost_connections() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&here).await;
     let (window, _follow) = find(&there, writer.id()).await;
     for round in 0..100 {
         match round % 20 {
-            3 => _ = server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]),
-            13 => _ = server.cli(&["CLIENT", "KILL", "TYPE", "normal"]),
+            3 => _ = server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]).await,
+            13 => _ = server.cli(&["CLIENT", "KILL", "TYPE", "normal"]).await,
             _ => {}
         }
         writer.stage(&format!("event {round}"));
@@ -156,16 +157,14 @@ async fn a_follower_survives_lost_connections() {
 }
 
 #[tokio::test]
-async fn a_server_that_forgot_the_scripts_learns_them_again() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+async fn appends_need_no_script() {
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&here).await;
     let (window, _follow) = find(&there, writer.id()).await;
     next_order(&here).await;
-    server.cli(&["SCRIPT", "FLUSH"]);
+    server.cli(&["SCRIPT", "FLUSH"]).await;
     writer.stage("a");
-    assert_eq!(writer.append().await, Outcome::Unknown);
-    writer.stands(1, false).await;
     assert_eq!(writer.append().await, Outcome::Yes);
     timeout(Duration::from_secs(2), shows(&window, 2))
         .await
@@ -174,20 +173,20 @@ async fn a_server_that_forgot_the_scripts_learns_them_again() {
 
 #[tokio::test]
 async fn readers_share_a_follower_and_the_last_one_ends_it() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&here).await;
     let (first, follow) = find(&there, writer.id()).await;
     let (second, another) = find(&there, writer.id()).await;
     assert!(Arc::ptr_eq(&first, &second));
     let readers = format!("streamweld:{{{}}}:readers", writer.id());
-    assert_eq!(server.cli(&["ZCARD", &readers]), "1");
+    assert_eq!(server.cli(&["ZCARD", &readers]).await, "1");
     let replica = there.replica();
     let any = |any| (writer.id(), Order::Readers { replica, any });
     assert_eq!(next_order(&here).await, any(true));
     drop((follow, another));
     assert_eq!(next_order(&here).await, any(false));
-    assert_eq!(server.cli(&["ZCARD", &readers]), "0");
+    assert_eq!(server.cli(&["ZCARD", &readers]).await, "0");
     // It can be followed again.
     let (third, _follow) = find(&there, writer.id()).await;
     assert_eq!(next_order(&here).await, any(true));
@@ -198,11 +197,11 @@ async fn readers_share_a_follower_and_the_last_one_ends_it() {
 
 #[tokio::test]
 async fn a_log_that_vanishes_under_its_readers_is_told() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&here).await;
     let (window, _follow) = find(&there, writer.id()).await;
-    server.cli(&["FLUSHALL"]);
+    server.cli(&["FLUSHALL"]).await;
     let (_, end) = read(&window).await;
     assert!(matches!(end, Step::Closed(Closed::Incomplete)), "{end:?}");
     let found = there.find(writer.id(), SystemTime::now()).await;
@@ -211,24 +210,24 @@ async fn a_log_that_vanishes_under_its_readers_is_told() {
 
 #[tokio::test]
 async fn a_follower_waits_while_redis_is_away() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&here).await;
     let (window, _follow) = find(&there, writer.id()).await;
-    server.freeze();
+    server.pause();
     writer.stage("a");
     assert_eq!(writer.append().await, Outcome::Unknown);
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(window.closed(), None);
-    server.go_on();
+    server.resume();
     append(&writer).await;
     shows(&window, 2).await;
 }
 
 #[tokio::test]
 async fn a_later_writer_that_knows_less_is_not_spliced_in() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&here).await;
     for text in ["a", "b"] {
         writer.stage(text);
@@ -236,7 +235,7 @@ async fn a_later_writer_that_knows_less_is_not_spliced_in() {
     }
     let (window, _follow) = find(&there, writer.id()).await;
     // As a failover would that loses the last entry, and a new writer after it.
-    server.cli(&["XDEL", &writer.log(), "1-3"]);
+    server.cli(&["XDEL", &writer.log(), "1-3"]).await;
     let (epoch, now) = (Epoch::new(2).unwrap(), SystemTime::now());
     let adopted = here.adopt(writer.id(), Seq::new(2), epoch, now).await;
     assert_eq!(adopted, Outcome::Yes);
@@ -246,8 +245,8 @@ async fn a_later_writer_that_knows_less_is_not_spliced_in() {
 
 #[tokio::test]
 async fn a_stop_reaches_the_writer() {
-    let server = Server::start();
-    let (here, there) = (server.journal().await, server.journal().await);
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
     let writer = Writer::opened(&here).await;
     let stop = Order::Stop { admin: true };
     assert_eq!(there.order(writer.id(), stop).await, Ok(Ordered::Passed));
@@ -261,23 +260,23 @@ async fn a_stop_reaches_the_writer() {
 
 #[tokio::test]
 async fn a_stop_that_was_not_heard_is_found() {
-    let server = Server::start();
-    let here = server.journal().await;
+    let server = Server::new().await;
+    let here = connect(&server).await;
     let writer = Writer::opened(&here).await;
     // Written, and the word of it was lost.
-    server.cli(&["HSET", &writer.meta(), "stop", "0"]);
-    server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    server.cli(&["HSET", &writer.meta(), "stop", "0"]).await;
+    server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
     let stop = Order::Stop { admin: false };
     assert_eq!(next_order(&here).await, (writer.id(), stop));
 }
 
 #[tokio::test]
 async fn a_new_writer_learns_what_waits() {
-    let server = Server::start();
+    let server = Server::new().await;
     let journals = (
-        server.journal().await,
-        server.journal().await,
-        server.journal().await,
+        connect(&server).await,
+        connect(&server).await,
+        connect(&server).await,
     );
     let (old, new, reader) = &journals;
     let writer = Writer::opened(old).await;

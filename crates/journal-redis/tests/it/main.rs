@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod appends;
+mod commands;
 mod conformance;
+mod connect;
 mod elsewhere;
 mod feed;
 mod follow;
 mod outages;
-mod server;
 mod servers;
+mod tls;
 mod writer;
