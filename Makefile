@@ -9,13 +9,16 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STREAMWELD := $(TARGET)/release/streamweld
 
-.PHONY: help demo demo-llama test test-browser check lint doc fmt bench fuzz fresh
+.PHONY: help demo demo-redis demo-llama test test-browser check lint doc fmt bench fuzz fresh
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
 
 demo: $(STREAMWELD) ## Show what Streamweld does, against a mock of its own (needs Rust and a C compiler)
 	$(STREAMWELD) demo
+
+demo-redis: $(STREAMWELD) ## Two replicas over one journal in Redis, which is killed in mid-answer (installs Redis)
+	STREAMWELD=$(STREAMWELD) scripts/demo-redis.sh
 
 demo-llama: $(STREAMWELD) ## The same in front of a real llama.cpp server with a small model (needs Python, 250 MB)
 	STREAMWELD=$(STREAMWELD) scripts/demo-llama.sh

@@ -61,6 +61,11 @@ async fn what_is_asked_for_wrongly_is_2() {
         (&["mock", "--script-file=/nowhere"], "/nowhere"),
         (&["mock", "--set=tokenz=5"], "tokenz"),
         (&["demo", "--backend=engine"], "--backend"),
+        (&["demo", "--replicas=127.0.0.1:8081"], "--replicas"),
+        (
+            &["demo", "--replicas=127.0.0.1:1,127.0.0.1:2", BACKEND],
+            "--replicas",
+        ),
     ] {
         check(arguments, &[], 2, &[said]).await;
     }

@@ -7,6 +7,7 @@ mod clients;
 mod command;
 mod cross_origin;
 mod cursors;
+mod demo;
 mod early;
 mod ends;
 mod fan_out;

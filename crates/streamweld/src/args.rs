@@ -22,7 +22,7 @@ use streamweld_server::config::{JournalUrl, JournalUrlError, Place, Secret};
 use crate::values::{
     JournalPlace, Member, Url, address, backend_name, certificates, credential_header, duration,
     journal_file, journal_size, orphan_policy, path_pattern, positive_duration, script,
-    script_file, secret, size,
+    script_file, secret, size, two_addresses,
 };
 
 use self::origin::Origin;
@@ -265,6 +265,9 @@ pub(crate) struct Demo {
     /// A real OpenAI-compatible server to demonstrate in front of [default: a mock of its own]
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<Url>,
+    /// Two replicas of one Redis journal to demonstrate with, instead of a server of its own; says when to kill what
+    #[arg(long, value_name = "ADDR,ADDR", conflicts_with = "backend", value_parser = two_addresses)]
+    pub(crate) replicas: Option<[SocketAddr; 2]>,
     /// The model to ask for
     #[arg(long, value_name = "NAME", default_value = "mock")]
     pub(crate) model: String,

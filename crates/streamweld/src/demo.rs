@@ -5,6 +5,7 @@
 )]
 
 mod client;
+mod replicas;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,13 +16,18 @@ use streamweld_server::{Config, Server};
 use streamweld_upstream::{Backend, BackendUrl};
 use tokio::sync::oneshot;
 
-use self::client::{Client, Seen};
+use self::client::{Client, Length, Seen};
 use crate::args;
 use crate::serve::runtime;
 
 /// Runs every step, or says which one did not hold.
 pub(crate) fn run(args: args::Demo) -> anyhow::Result<ExitCode> {
-    runtime(None)?.block_on(show(args))?;
+    runtime(None)?.block_on(async {
+        match args.replicas {
+            Some(addrs) => replicas::show(addrs, &args.model).await,
+            None => show(args).await,
+        }
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -46,40 +52,34 @@ async fn show(args: args::Demo) -> anyhow::Result<()> {
         }
     );
 
-    let id = cut_and_resume(&client).await?;
+    let (id, _) = cut_and_resume(&client, &client).await?;
     if let Some(mock) = &mock {
         let asked = mock.recorder().requests().len();
         ensure!(asked == 1, "the backend was asked {asked} times");
         println!("   the backend was asked once");
     }
     second_reader(&client).await?;
-    stop_one(&client).await?;
+    stop_one(5, &client, &client).await?;
     point_an_app(&client, &id);
     let _ = stop.send(());
     Ok(())
 }
 
-/// An answer is cut in the middle and taken up again.
-async fn cut_and_resume(client: &Client) -> anyhow::Result<String> {
-    step(1, "stream an answer, and cut the connection in the middle");
-    let mut stream = client.ask(None).await?;
-    let id = stream
-        .header("x-streamweld-stream-id")
-        .context("no stream id in the head")?;
+/// An answer is cut in the middle and taken up again. Gives its id and the whole of it.
+async fn cut_and_resume(begins: &Client, resumes: &Client) -> anyhow::Result<(String, Vec<Seen>)> {
+    let place = begins.place;
+    step(
+        1,
+        &format!("stream an answer{place}, and cut the connection in the middle"),
+    );
+    let mut stream = begins.ask(Length::Short, None).await?;
+    let id = stream.id()?;
     println!("   X-Streamweld-Stream-Id: {id}");
     println!(
         "   X-Streamweld-Durability: {}",
         stream.header("x-streamweld-durability").unwrap_or_default()
     );
-    let mut seen = Vec::new();
-    while seen.len() < 6 {
-        seen.push(
-            stream
-                .next()
-                .await?
-                .context("the answer was too short to be cut")?,
-        );
-    }
+    let mut seen = stream.take(6).await?;
     drop(stream);
     let cursor = seen
         .last()
@@ -91,39 +91,37 @@ async fn cut_and_resume(client: &Client) -> anyhow::Result<String> {
         seen.len()
     );
 
-    step(2, "send the same request again, with Last-Event-ID");
-    let mut stream = client.ask(Some(&cursor)).await?;
+    let place = resumes.place;
+    step(
+        2,
+        &format!("send the same request again{place}, with Last-Event-ID"),
+    );
+    let mut stream = resumes.ask(Length::Short, Some(&cursor)).await?;
     let resumed = stream.rest().await?;
     show_text(&resumed);
     seen.extend(resumed);
 
-    step(3, "compare with an uninterrupted replay of the journal");
-    let whole = client.events(&id, None).await?.rest().await?;
+    let place = begins.place;
+    step(
+        3,
+        &format!("compare with an uninterrupted replay of the journal{place}"),
+    );
+    let whole = begins.events(&id, None).await?.rest().await?;
     ensure!(seen == whole, "the pieces are not the whole");
     println!(
         "   {} events in two pieces = {} events in one: nothing lost, nothing doubled ✓",
         seen.len(),
         whole.len()
     );
-    Ok(id)
+    Ok((id, whole))
 }
 
 /// A second device joins while the answer runs.
 async fn second_reader(client: &Client) -> anyhow::Result<()> {
     step(4, "attach a second reader while an answer runs");
-    let mut first = client.ask(None).await?;
-    let id = first
-        .header("x-streamweld-stream-id")
-        .context("no stream id in the head")?;
-    let mut one = Vec::new();
-    while one.len() < 4 {
-        one.push(
-            first
-                .next()
-                .await?
-                .context("the answer was too short to be joined")?,
-        );
-    }
+    let mut first = client.ask(Length::Short, None).await?;
+    let id = first.id()?;
+    let mut one = first.take(4).await?;
     let mut second = client.events(&id, None).await?;
     let (rest, two) = tokio::try_join!(first.rest(), second.rest())?;
     one.extend(rest);
@@ -137,21 +135,12 @@ async fn second_reader(client: &Client) -> anyhow::Result<()> {
 }
 
 /// Only an explicit stop cancels.
-async fn stop_one(client: &Client) -> anyhow::Result<()> {
-    step(5, "stop a generation");
-    let mut stream = client.ask(None).await?;
-    let id = stream
-        .header("x-streamweld-stream-id")
-        .context("no stream id in the head")?;
-    stream
-        .next()
-        .await?
-        .context("the answer was too short to be stopped")?;
-    stream
-        .next()
-        .await?
-        .context("the answer was too short to be stopped")?;
-    let answer = client.stop(&id).await?;
+async fn stop_one(number: u32, begins: &Client, stops: &Client) -> anyhow::Result<()> {
+    step(number, &format!("stop a generation{}", stops.place));
+    let mut stream = begins.ask(Length::Short, None).await?;
+    let id = stream.id()?;
+    stream.take(2).await?;
+    let answer = stops.stop(&id).await?;
     let rest = stream.rest().await?;
     println!("   POST /v1/streams/{id}/stop");
     println!("   {answer}");
@@ -163,7 +152,7 @@ async fn stop_one(client: &Client) -> anyhow::Result<()> {
         rest.last().is_some_and(|last| last.data == "[DONE]"),
         "the reader saw no end"
     );
-    println!("   its reader saw a proper end ✓");
+    println!("   its reader{} saw a proper end ✓", begins.place);
     Ok(())
 }
 
@@ -221,6 +210,7 @@ async fn start_server(
         Client {
             addr,
             model: model.to_owned(),
+            place: "",
         },
         stop,
     ))

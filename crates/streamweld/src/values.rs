@@ -80,6 +80,14 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// Where two servers are.
+pub(crate) fn two_addresses(text: &str) -> Result<[SocketAddr; 2], String> {
+    let (one, other) = text
+        .split_once(',')
+        .ok_or("write two addresses, such as 127.0.0.1:8081,127.0.0.1:8082")?;
+    Ok([address(one)?, address(other)?])
+}
+
 /// A path, or a prefix that ends in `*`. What could never match is refused.
 pub(crate) fn path_pattern(text: &str) -> Result<String, String> {
     let path = text.strip_suffix('*').unwrap_or(text);

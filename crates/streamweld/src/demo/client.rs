@@ -1,6 +1,7 @@
 //! The demo's HTTP client: plain HTTP/1.1, one connection for each request, nothing that knows of Streamweld but the
 //! names of its headers.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -18,13 +19,25 @@ use tokio::time::timeout;
 pub(super) struct Client {
     pub(super) addr: SocketAddr,
     pub(super) model: String,
+    /// What is said of it where there are several, such as ` at the second replica`.
+    pub(super) place: &'static str,
 }
 
-/// One event as a client sees it.
+/// How much is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    Short,
+    /// So long that there is time to do something meanwhile.
+    Long,
+}
+
+/// One event as a client sees it. Two are equal when they are to the byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) id: Option<String>,
     pub(super) data: String,
+    /// Its lines as they came, heartbeats aside.
+    block: String,
 }
 
 impl Seen {
@@ -33,24 +46,49 @@ impl Seen {
         let chunk: serde_json::Value = serde_json::from_str(&self.data).ok()?;
         Some(chunk["choices"][0]["delta"]["content"].as_str()?.to_owned())
     }
+
+    /// The number in its id.
+    pub(super) fn seq(&self) -> Option<u64> {
+        let (_, seq) = self.id.as_ref()?.split_once(':')?;
+        seq.split('~').next()?.parse().ok()
+    }
+
+    /// The same event as it is seen while it is not in the journal.
+    pub(super) fn without_id(&self) -> Self {
+        let lines = self.block.split_inclusive('\n');
+        Self {
+            id: None,
+            data: self.data.clone(),
+            block: lines.filter(|line| !line.starts_with("id:")).collect(),
+        }
+    }
 }
 
 /// An event stream that is being read.
 pub(super) struct Stream {
     response: Response<Incoming>,
     decoder: Decoder,
-    ready: std::collections::VecDeque<Seen>,
+    /// What has come of the next block.
+    block: Vec<u8>,
+    ready: VecDeque<Seen>,
 }
 
+/// What a server says between two events when it has been quiet for a while.
+const HEARTBEAT: &str = ":\n";
+
 /// A step that takes longer is stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Client {
     /// Asks for a chat completion.
-    pub(super) async fn ask(&self, cursor: Option<&str>) -> anyhow::Result<Stream> {
+    pub(super) async fn ask(&self, length: Length, cursor: Option<&str>) -> anyhow::Result<Stream> {
+        let (upto, tokens) = match length {
+            Length::Short => ("twenty", 48),
+            Length::Long => ("two hundred", 300),
+        };
         let body = serde_json::json!({
-            "model": self.model, "stream": true, "temperature": 0, "max_tokens": 48,
-            "messages": [{"role": "user", "content": "Count slowly from one to twenty, in words."}],
+            "model": self.model, "stream": true, "temperature": 0, "max_tokens": tokens,
+            "messages": [{"role": "user", "content": format!("Count slowly from one to {upto}, in words.")}],
         });
         let response = self
             .send(
@@ -127,12 +165,28 @@ impl Stream {
         Ok(Self {
             response,
             decoder: Decoder::new(Limits::default()),
-            ready: std::collections::VecDeque::new(),
+            block: Vec::new(),
+            ready: VecDeque::new(),
         })
     }
 
     pub(super) fn header(&self, name: &str) -> Option<String> {
         Some(self.response.headers().get(name)?.to_str().ok()?.to_owned())
+    }
+
+    /// The id of its generation.
+    pub(super) fn id(&self) -> anyhow::Result<String> {
+        self.header("x-streamweld-stream-id")
+            .context("no stream id in the head")
+    }
+
+    /// So many events.
+    pub(super) async fn take(&mut self, count: usize) -> anyhow::Result<Vec<Seen>> {
+        let mut taken = Vec::new();
+        while taken.len() < count {
+            taken.push(self.next().await?.context("the answer was too short")?);
+        }
+        Ok(taken)
     }
 
     /// The next event; `None` after the last.
@@ -149,11 +203,16 @@ impl Stream {
                 continue;
             };
             let mut input = &data[..];
-            while let Some(event) = self.decoder.decode(&mut input)? {
-                self.ready.push_back(Seen {
-                    id: event.id().map(str::to_owned),
-                    data: event.data().into_owned(),
-                });
+            loop {
+                let before = input;
+                let event = self.decoder.decode(&mut input)?;
+                let event =
+                    event.map(|event| (event.id().map(str::to_owned), event.data().into_owned()));
+                self.block.extend(&before[..before.len() - input.len()]);
+                let Some((id, data)) = event else { break };
+                let block = String::from_utf8(std::mem::take(&mut self.block))?;
+                let block = block.trim_start_matches(HEARTBEAT).to_owned();
+                self.ready.push_back(Seen { id, data, block });
             }
         }
     }
