@@ -17,6 +17,7 @@ mod idempotency;
 mod journal_loss;
 mod orphan;
 mod profile;
+mod redis_faults;
 mod replicas;
 mod resume;
 mod retry_join;

@@ -144,7 +144,7 @@ impl Story {
 
 /// Reads at most so many events and leaves, politely or not; what came in the same chunk behind them is forgotten, as
 /// by a client that was killed there. Gives the bytes, and how many events they are.
-async fn read(mut body: Body, events: usize, dice: &mut Dice) -> (Vec<u8>, usize) {
+pub(crate) async fn read(mut body: Body, events: usize, dice: &mut Dice) -> (Vec<u8>, usize) {
     let (mut all, mut count) = (Vec::new(), 0);
     while count < events {
         let Some(chunk) = body.chunk().await else {
@@ -169,7 +169,7 @@ async fn read(mut body: Body, events: usize, dice: &mut Dice) -> (Vec<u8>, usize
 }
 
 /// SplitMix64: even choices from a seed.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
     fn roll(&mut self) -> u64 {
@@ -181,7 +181,7 @@ impl Dice {
     }
 
     /// From 0 to `most`, both included.
-    fn up_to(&mut self, most: usize) -> usize {
+    pub(crate) fn up_to(&mut self, most: usize) -> usize {
         (self.roll() % (most as u64 + 1)) as usize
     }
 }

@@ -20,7 +20,7 @@ pub use self::client::{Body, CHAT, Client, End, Response, patience};
 pub use self::harness::{Harness, Replica, Setup};
 pub use self::leave::leave;
 pub use self::linked::{Link, Linked};
-pub use self::replicas::{Over, Pair};
+pub use self::replicas::{Over, Pair, PairSetup};
 pub use self::resume::{Way, ends, get_slowly, numbered};
 pub use self::shown::{Shown, ask, question, without_ids};
 pub use self::slow::reset;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use streamweld_generation::HealBounds;
 use streamweld_journal::{Journal, MemoryConfig, WindowConfig};
-use streamweld_journal_redis::testing::Server as Redis;
+use streamweld_journal_redis::testing::{Server as Redis, Setup as RedisSetup};
 use streamweld_journal_redis::{Config as RedisConfig, RedisJournal, Target};
 use streamweld_mock::{Mock, MockConfig, Script};
 use streamweld_server::Config;
@@ -48,26 +48,12 @@ impl Pair {
     ///
     /// # Panics
     /// When a port cannot be had.
-    pub async fn with(over: Over, script: Script, change: impl Fn(&mut Config)) -> Self {
-        let config = MockConfig {
-            default: script,
-            ..MockConfig::default()
-        };
-        let mock = Mock::bind("127.0.0.1:0", config)
-            .await
-            .expect("a port for the mock");
-        let mut asked = Config::new(streamweld_upstream::Backend::named(
-            "llm",
-            mock.url().parse().expect("the mock has a plain URL"),
-        ));
-        change(&mut asked);
-        let (between, [one, other]) = journals(over, &asked).await;
-        Self {
-            one: Replica::start(&mock, &change, Some(one), HealBounds::default()).await,
-            other: Replica::start(&mock, &change, Some(other), HealBounds::default()).await,
-            mock,
-            between,
-        }
+    pub async fn with(
+        over: Over,
+        script: Script,
+        change: impl Fn(&mut Config) + Send + 'static,
+    ) -> Self {
+        PairSetup::new(over, script).config(change).start().await
     }
 
     /// What is between them, for faults there.
@@ -93,41 +79,131 @@ impl Pair {
     }
 }
 
-/// The journal of each of the two.
-async fn journals(over: Over, config: &Config) -> (Between, [Arc<dyn Journal>; 2]) {
-    match over {
-        Over::Link => {
-            let (link, [one, other]) = Link::pair(MemoryConfig {
+/// What two replicas start with.
+pub struct PairSetup {
+    over: Over,
+    mock: MockConfig,
+    config: Box<dyn Fn(&mut Config) + Send>,
+    heal: HealBounds,
+    server: RedisSetup,
+    redis: RedisConfig,
+}
+
+impl PairSetup {
+    /// Their defaults, in front of a mock that answers with `script`.
+    #[must_use]
+    pub fn new(over: Over, script: Script) -> Self {
+        Self {
+            over,
+            mock: MockConfig {
+                default: script,
+                ..MockConfig::default()
+            },
+            config: Box::new(|_| {}),
+            heal: HealBounds::default(),
+            server: RedisSetup::new(),
+            redis: RedisConfig::default(),
+        }
+    }
+
+    /// Another configuration than the default, of both.
+    #[must_use]
+    pub fn config(mut self, change: impl Fn(&mut Config) + Send + 'static) -> Self {
+        self.config = Box::new(change);
+        self
+    }
+
+    /// How many requests the mock keeps.
+    #[must_use]
+    pub fn keep_requests(mut self, count: usize) -> Self {
+        self.mock.keep_requests = count;
+        self
+    }
+
+    /// Other bounds of healing.
+    #[must_use]
+    pub fn heal(mut self, change: impl FnOnce(&mut HealBounds)) -> Self {
+        change(&mut self.heal);
+        self
+    }
+
+    /// Another Redis than one that keeps everything in memory.
+    #[must_use]
+    pub fn server(mut self, setup: RedisSetup) -> Self {
+        self.server = setup;
+        self
+    }
+
+    /// Another use of Redis, apart from what the configuration of the replicas says.
+    #[must_use]
+    pub fn redis(mut self, change: impl FnOnce(&mut RedisConfig)) -> Self {
+        change(&mut self.redis);
+        self
+    }
+
+    /// Starts them.
+    ///
+    /// # Panics
+    /// When a port cannot be had.
+    pub async fn start(self) -> Pair {
+        let mock = Mock::bind("127.0.0.1:0", self.mock.clone())
+            .await
+            .expect("a port for the mock");
+        let mut asked = Config::new(streamweld_upstream::Backend::named(
+            "llm",
+            mock.url().parse().expect("the mock has a plain URL"),
+        ));
+        (self.config)(&mut asked);
+        let (between, [one, other]) = self.journals(&asked).await;
+        let heal = || self.heal.clone();
+        Pair {
+            one: Replica::start(&mock, &self.config, Some(one), heal()).await,
+            other: Replica::start(&mock, &self.config, Some(other), heal()).await,
+            mock,
+            between,
+        }
+    }
+
+    /// The journal of each of the two.
+    async fn journals(&self, config: &Config) -> (Between, [Arc<dyn Journal>; 2]) {
+        match self.over {
+            Over::Link => {
+                let (link, [one, other]) = Link::pair(MemoryConfig {
+                    retention: config.journal.retention,
+                    tombstone: config.journal.retention,
+                    max_total: config.journal.total,
+                    claim: config.journal.claim,
+                });
+                (Between::Link(link), [Arc::new(one), Arc::new(other)])
+            }
+            Over::Redis => {
+                let server = self.server.clone().start().await;
+                let journals = [
+                    self.journal(&server, config).await,
+                    self.journal(&server, config).await,
+                ];
+                (Between::Redis(server), journals)
+            }
+        }
+    }
+
+    async fn journal(&self, server: &Redis, config: &Config) -> Arc<dyn Journal> {
+        let target = Target::parse(&server.url()).expect("the URL of a server");
+        let journal = RedisJournal::start(
+            target,
+            RedisConfig {
                 retention: config.journal.retention,
                 tombstone: config.journal.retention,
-                max_total: config.journal.total,
+                total: config.journal.total,
                 claim: config.journal.claim,
-            });
-            (Between::Link(link), [Arc::new(one), Arc::new(other)])
-        }
-        Over::Redis => {
-            let server = Redis::new().await;
-            let journal = async || {
-                let target = Target::parse(&server.url()).expect("the URL of a server");
-                let journal = RedisJournal::start(
-                    target,
-                    RedisConfig {
-                        retention: config.journal.retention,
-                        tombstone: config.journal.retention,
-                        total: config.journal.total,
-                        claim: config.journal.claim,
-                        window: WindowConfig {
-                            max_bytes: config.journal.per_generation,
-                        },
-                        ..RedisConfig::default()
-                    },
-                );
-                let connected = journal.connected(std::time::Duration::from_secs(10)).await;
-                connected.expect("the server answers");
-                Arc::new(journal) as Arc<dyn Journal>
-            };
-            let journals = [journal().await, journal().await];
-            (Between::Redis(server), journals)
-        }
+                window: WindowConfig {
+                    max_bytes: config.journal.per_generation,
+                },
+                ..self.redis.clone()
+            },
+        );
+        let connected = journal.connected(std::time::Duration::from_secs(10)).await;
+        connected.expect("the server answers");
+        Arc::new(journal)
     }
 }

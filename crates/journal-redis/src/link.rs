@@ -258,11 +258,16 @@ impl Shared {
 
     /// Lets everybody know when the connection is gone.
     fn tell(&self) {
-        let number = self.lock().number();
-        let changed = self
-            .up
-            .send_if_modified(|up| std::mem::replace(up, number) != number);
-        if changed && number == 0 {
+        let mut is_lost = false;
+        // Looked up in there: of two that tell at once, the later one must not tell what the earlier one knew, or a
+        // connection that is up would be taken for none until it is lost.
+        self.up.send_if_modified(|up| {
+            let number = self.lock().number();
+            let changed = std::mem::replace(up, number) != number;
+            is_lost = changed && number == 0;
+            changed
+        });
+        if is_lost {
             self.lost.notify_one();
         }
     }

@@ -229,15 +229,8 @@ impl Inner {
     }
 
     fn lapse(&self) {
-        let lapsed: Vec<(StreamId, Replica)> = {
-            let mut table = self.table();
-            let each = |(id, live): (&StreamId, &mut crate::table::Live)| {
-                let lapsed = live.readers.lapsed().into_iter();
-                lapsed.map(|replica| (*id, replica)).collect::<Vec<_>>()
-            };
-            table.live.iter_mut().flat_map(each).collect()
-        };
-        for (id, replica) in lapsed {
+        let left = self.table().left();
+        for (id, replica) in left {
             let any = false;
             self.give(id, Order::Readers { replica, any });
         }

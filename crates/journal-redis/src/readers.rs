@@ -25,6 +25,11 @@ impl Readers {
         self.0.remove(&replica).is_some()
     }
 
+    /// All of them, of a log that nobody here writes any more.
+    pub(crate) fn into_replicas(self) -> impl Iterator<Item = Replica> {
+        self.0.into_keys()
+    }
+
     /// Takes those out that have not been heard of for too long.
     pub(crate) fn lapsed(&mut self) -> Vec<Replica> {
         let now = Instant::now();

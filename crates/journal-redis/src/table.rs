@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use streamweld_journal::{Access, Epoch, Key, Meter, Refusal, Seq, StreamId, Usage, Window};
+use streamweld_journal::{
+    Access, Epoch, Key, Meter, Refusal, Replica, Seq, StreamId, Usage, Window,
+};
 use tokio::time::Instant;
 
 use crate::keys::Keys;
@@ -21,6 +23,8 @@ pub(crate) struct Table {
     pub(crate) live: HashMap<StreamId, Live>,
     finished: HashMap<StreamId, Finished>,
     claims: HashMap<StreamId, Claimed>,
+    /// Who followed logs that are not written here any more, until the generation is told.
+    left: Vec<(StreamId, Replica)>,
     meter: Arc<Meter>,
 }
 
@@ -166,14 +170,28 @@ impl Table {
         }
     }
 
-    /// This process does not write the log any more, nor count it.
+    /// This process does not write the log any more, nor count it. Nobody will say that its followers have left: with
+    /// a log that has vanished it is not known any more to whom.
     pub(crate) fn forget(&mut self, id: StreamId) -> Option<Live> {
-        let live = self.live.remove(&id)?;
+        let mut live = self.live.remove(&id)?;
+        let readers = std::mem::take(&mut live.readers).into_replicas();
+        self.left.extend(readers.map(|replica| (id, replica)));
         self.meter.sub(live.charge);
         if let Some(window) = &live.window {
             window.charge_to(None);
         }
         Some(live)
+    }
+
+    /// Followers that are none any more.
+    pub(crate) fn left(&mut self) -> Vec<(StreamId, Replica)> {
+        let each = |(id, live): (&StreamId, &mut Live)| {
+            let lapsed = live.readers.lapsed().into_iter();
+            lapsed.map(|replica| (*id, replica)).collect::<Vec<_>>()
+        };
+        let mut left = std::mem::take(&mut self.left);
+        left.extend(self.live.iter_mut().flat_map(each));
+        left
     }
 
     /// It has ended, and may be read from here for a while.

@@ -10,7 +10,9 @@ if meta[2] then
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('ZADD', KEYS[3], now + ARGV[2], ARGV[1])
-redis.call('PEXPIRE', KEYS[3], ARGV[2])
+-- A server that takes no writes at the moment, because its memory or its disk is full, can be followed all the same:
+-- what is kept here is for a writer that has not heard of it.
+redis.pcall('ZADD', KEYS[3], now + ARGV[2], ARGV[1])
+redis.pcall('PEXPIRE', KEYS[3], ARGV[2])
 redis.call('PUBLISH', ARGV[4] .. meta[1], 'readers ' .. ARGV[3] .. ' ' .. ARGV[1] .. ' 1')
 return {'ok'}
