@@ -7,7 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 /// Anybody rings, one task listens; what rings while nobody listens is heard later, once.
 ///
-/// A `Notify` would do, but the listener here looks at it for every event: that is one load of a flag.
+/// A `Notify` would do, but the listener here looks at it for every event: that is one load, and one lock that nobody
+/// else wants.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
     rung: AtomicBool,

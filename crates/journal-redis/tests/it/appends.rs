@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use streamweld_journal::{Claim, Epoch, Found, Journal, OpenRefusal, Outcome, Refusal, Seq, Tail};
 use streamweld_journal_redis::Config;
-use streamweld_journal_redis::testing::Server;
+use streamweld_journal_redis::testing::{Server, until};
 
 use crate::connect::{config, connect, connect_with};
 use crate::writer::Writer;
@@ -119,9 +119,7 @@ async fn appends_put_the_expiry_off() {
             .parse::<u64>()
             .unwrap()
     };
-    while ttl().await > 2900 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("a part of its time is over", async || ttl().await <= 2900).await;
     writer.stage("a");
     assert_eq!(writer.append().await, Outcome::Yes);
     assert!(ttl().await > 3000);

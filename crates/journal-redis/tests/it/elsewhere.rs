@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_journal::{Claim, Epoch, Found, Journal, OpenRefusal, Order, Ordered, Outcome, Seq};
-use streamweld_journal_redis::testing::Server;
+use streamweld_journal_redis::testing::{Server, until};
 use streamweld_journal_redis::{Config, Target};
 
 use crate::connect::{config, connect, connect_to, connect_with};
@@ -101,9 +101,10 @@ async fn an_expired_log_leaves_its_tombstone() {
     let writer = Writer::opened(&journal).await;
     writer.stage_terminal();
     assert_eq!(writer.finish().await, Outcome::Yes);
-    while server.cli(&["EXISTS", &writer.log()]).await == "1" {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("its retention is over", async || {
+        server.cli(&["EXISTS", &writer.log()]).await == "0"
+    })
+    .await;
     let found = journal.find(writer.id(), SystemTime::now()).await;
     assert!(
         matches!(found, Ok(Found::Expired { access }) if access == [7; 32]),
@@ -126,9 +127,10 @@ async fn a_claim_is_seen_by_all_and_lapses() {
         body: None,
     };
     assert_eq!(there.claim([1; 32], second.id(), now).await, Ok(taken));
-    while there.claim([1; 32], second.id(), now).await == Ok(taken) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("the claim lapses", async || {
+        there.claim([1; 32], second.id(), now).await == Ok(Claim::Won)
+    })
+    .await;
     assert_eq!(
         here.claim_body([1; 32], first.id(), [2; 32], now).await,
         Ok(false)
@@ -192,9 +194,7 @@ async fn the_documented_rights_are_enough() {
     writer.window.begin_epoch(Epoch::new(2).unwrap());
     writer.stage_terminal();
     assert_eq!(writer.finish().await, Outcome::Yes);
-    while window.terminal().is_none() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("its end is here", async || window.terminal().is_some()).await;
     assert_eq!(here.release([1; 32], id).await, Ok(()));
     here.remove(id).await;
     assert_eq!(server.cli(&["KEYS", "*"]).await, "");

@@ -8,7 +8,7 @@ use streamweld_journal::{
     Tail, View, Window,
 };
 use streamweld_journal_redis::RedisJournal;
-use streamweld_journal_redis::testing::Server;
+use streamweld_journal_redis::testing::{Server, until};
 use tokio::time::timeout;
 
 use crate::connect::connect;
@@ -40,12 +40,8 @@ async fn read(window: &Arc<Window>) -> (String, Step) {
 
 /// Waits until a window shows so much.
 pub(crate) async fn shows(window: &Arc<Window>, last: u64) {
-    let reached = timeout(Duration::from_secs(10), async {
-        while window.committed() < Seq::new(last) {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    });
-    assert!(reached.await.is_ok(), "{window:?} should show {last}");
+    let what = format!("{window:?} shows {last}");
+    until(&what, async || window.committed() >= Seq::new(last)).await;
 }
 
 /// Appends until it stands, whatever comes between.
