@@ -12,6 +12,7 @@ use streamweld_journal::{BodyDigest, Claim, Key, StreamId, Unreachable};
 use crate::journal::Inner;
 use crate::link::Failure;
 use crate::script::{self, Said};
+use crate::slot::Slot;
 use crate::write::millis;
 
 impl Inner {
@@ -25,7 +26,9 @@ impl Inner {
         };
         let (holder, time) = (id.text(), millis(time));
         let args: [&[u8]; 2] = [holder.as_bytes(), time.as_bytes()];
-        let said = script::CLAIM.run(&self.appends, &[&name], &args).await;
+        let said = script::CLAIM
+            .run(self.nodes.appends(Slot::of(&name)), &[&name], &args)
+            .await;
         let said = said.map_err(|_| Unreachable)?;
         if said.word() == "ok" {
             self.table().claimed(id, key);
@@ -43,7 +46,9 @@ impl Inner {
         let name = self.config.prefix.claim(key);
         let holder = id.text();
         let args: [&[u8]; 2] = [holder.as_bytes(), &body];
-        let said = script::CLAIM_BODY.run(&self.appends, &[&name], &args).await;
+        let said = script::CLAIM_BODY
+            .run(self.nodes.appends(Slot::of(&name)), &[&name], &args)
+            .await;
         Ok(said.map_err(|_| Unreachable)?.word() == "ok")
     }
 
@@ -57,7 +62,11 @@ impl Inner {
         let name = self.config.prefix.claim(key);
         let holder = id.text();
         script::RELEASE
-            .run(&self.appends, &[&name], &[holder.as_bytes()])
+            .run(
+                self.nodes.appends(Slot::of(&name)),
+                &[&name],
+                &[holder.as_bytes()],
+            )
             .await?;
         Ok(())
     }
@@ -70,7 +79,10 @@ impl Inner {
             let name = self.config.prefix.claim(key);
             let (holder, time) = (id.text(), millis(time));
             let args: [&[u8]; 2] = [holder.as_bytes(), time.as_bytes()];
-            if let Err(error) = script::BIND.run(&self.appends, &[&name], &args).await {
+            if let Err(error) = script::BIND
+                .run(self.nodes.appends(Slot::of(&name)), &[&name], &args)
+                .await
+            {
                 tracing::warn!(stream_id = %id, %error, "an idempotency key may lapse before its answer does");
             }
         }

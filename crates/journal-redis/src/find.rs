@@ -40,7 +40,7 @@ impl Inner {
             return part.found().await;
         }
         let keys = self.config.prefix.keys(id);
-        let (meta, gone) = self.meta(&keys).await?;
+        let (meta, gone) = self.meta(id, &keys).await?;
         // Of many who ask at once, the others may have it by now.
         if let Some(found) = self.find_here(id) {
             return Ok(found);
@@ -62,7 +62,11 @@ impl Inner {
     }
 
     /// Meta hash and tombstone. A hash without its first fields is none: it was made by a late label.
-    async fn meta(&self, keys: &Keys) -> Result<(Option<Meta>, Option<Access>), Unreachable> {
+    async fn meta(
+        &self,
+        id: StreamId,
+        keys: &Keys,
+    ) -> Result<(Option<Meta>, Option<Access>), Unreachable> {
         let mut commands = redis::pipe();
         commands
             .cmd("HMGET")
@@ -70,7 +74,7 @@ impl Inner {
             .arg(&["access", "created", "label", "ended"]);
         commands.cmd("GET").arg(&keys.gone);
         commands.cmd("EXISTS").arg(&keys.log);
-        let answers = self.reads.call_all(&commands, 0).await;
+        let answers = self.nodes.reads(id).call_all(&commands, 0).await;
         let answers = answers.map_err(|_| Unreachable)?.value;
         let [Ok(fields), Ok(gone), Ok(Value::Int(logs))] =
             <[_; 3]>::try_from(answers).map_err(|_| Unreachable)?
@@ -100,7 +104,11 @@ impl Inner {
                 .arg("+")
                 .arg("COUNT")
                 .arg(PAGE);
-            let answer = self.reads.call(&command, PAGE_BYTES).await;
+            let answer = self
+                .nodes
+                .reads(window.id())
+                .call(&command, PAGE_BYTES)
+                .await;
             let answer = answer.map_err(|_| Unreachable)?;
             let entries = stream_entries(answer.value).ok_or(Unreachable)?;
             for (_, record) in &entries {

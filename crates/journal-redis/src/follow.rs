@@ -153,7 +153,7 @@ impl Inner {
                 window: Arc::clone(&window),
                 access,
                 place: Place::default(),
-                subscription: channel.map(|channel| self.feed.subscribe(channel)),
+                subscription: channel.map(|channel| self.nodes.subscribe(id, channel)),
                 keys,
                 left: Arc::clone(&left),
                 told,

@@ -8,15 +8,15 @@ use streamweld_journal::{
     BodyDigest, Call, Claim, Epoch, Found, Journal, Key, Open, OpenRefusal, Order, Ordered,
     Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable, Usage, Window,
 };
-use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::Config;
-use crate::feed::{self, Feed};
 use crate::follow::Followers;
-use crate::link::{ConnectError, Link};
+use crate::link::ConnectError;
+use crate::nodes::Nodes;
 use crate::orders::{self, Orders};
 use crate::publish::Publishes;
+use crate::slot::Slot;
 use crate::table::Table;
 use crate::target::Target;
 
@@ -31,12 +31,7 @@ pub struct RedisJournal {
 pub(crate) struct Inner {
     pub(crate) config: Config,
     replica: Replica,
-    /// For everything that is small and must not wait: appends, transitions, tails, claims.
-    pub(crate) appends: Link,
-    /// For what may be large.
-    pub(crate) reads: Link,
-    /// What others publish.
-    pub(crate) feed: Feed,
+    pub(crate) nodes: Nodes,
     table: Mutex<Table>,
     pub(crate) followers: Followers,
     pub(crate) orders: Orders,
@@ -52,25 +47,14 @@ impl RedisJournal {
         let mut name = [0; 16];
         getrandom::fill(&mut name).expect("the operating system gives random bits");
         let replica = Replica(u128::from_be_bytes(name));
-        let timing = config.timing;
-        let options = feed::Options {
-            connect: timing.connect,
-            idle: timing.ping,
-            ..feed::Options::default()
-        };
-        let dialled = target.clone();
-        let feed = Feed::new(options, move || {
-            let target = dialled.clone();
-            async move { target.dial_feed().await }
-        });
-        let subscription = feed.subscribe(config.prefix.orders(replica));
+        let nodes = Nodes::start(target, config.timing);
+        let channel = config.prefix.orders(replica);
+        let subscription = nodes.subscribe(Slot::of(&channel), channel);
         let (orders, looks) = Orders::new();
         let inner = Arc::new(Inner {
             config,
             replica,
-            appends: Link::start("appends", target.clone(), timing),
-            reads: Link::start("reads", target, timing),
-            feed,
+            nodes,
             table: Mutex::default(),
             followers: Followers::default(),
             orders,
@@ -80,7 +64,7 @@ impl RedisJournal {
             Arc::downgrade(&inner),
             subscription,
             looks,
-            inner.appends.connections(),
+            inner.nodes.changes(),
         );
         Self {
             inner,
@@ -93,20 +77,7 @@ impl RedisJournal {
     /// # Errors
     /// Why there are none. It goes on connecting.
     pub async fn connected(&self, patience: Duration) -> Result<(), ConnectError> {
-        let both = async {
-            for link in [&self.inner.appends, &self.inner.reads] {
-                // The link is alive, so the other end is.
-                _ = link.connections().wait_for(|number| *number != 0).await;
-            }
-        };
-        timeout(patience, both).await.map_err(|_| {
-            let trouble = self
-                .inner
-                .appends
-                .trouble()
-                .or_else(|| self.inner.reads.trouble());
-            trouble.unwrap_or(ConnectError::TimedOut)
-        })
+        self.inner.nodes.connected(patience).await
     }
 
     /// The name of this process in Redis.
@@ -259,7 +230,7 @@ impl Inner {
         for key in [&keys.log, &keys.meta, &keys.gone, &keys.readers] {
             command.arg(key);
         }
-        let mut removed = self.appends.call(&command, 0).await.map(|_| ());
+        let mut removed = self.nodes.appends(id).call(&command, 0).await.map(|_| ());
         for key in claims {
             removed = removed.and(self.free(key, id).await);
         }

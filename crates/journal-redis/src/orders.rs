@@ -56,7 +56,7 @@ pub(crate) async fn listen(
     inner: Weak<Inner>,
     mut subscription: Subscription,
     mut looks: Looks,
-    mut connections: watch::Receiver<u64>,
+    mut changes: watch::Receiver<u64>,
 ) {
     let mut lapses = interval(Duration::from_secs(1));
     lapses.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -67,7 +67,7 @@ pub(crate) async fn listen(
                 None => return,
             },
             Some(id) = looks.recv() => Event::Look(id),
-            Ok(()) = connections.changed() => Event::Connection,
+            Ok(()) = changes.changed() => Event::Connection,
             _ = lapses.tick() => Event::Tick,
         };
         let Some(inner) = inner.upgrade() else {
@@ -92,7 +92,7 @@ pub(crate) async fn listen(
 enum Event {
     Heard(Heard),
     Look(StreamId),
-    /// The one that appends go by was made or lost.
+    /// One that appends go by was made or lost.
     Connection,
     Tick,
 }
@@ -107,7 +107,7 @@ impl Inner {
                 let admin: &[u8] = if admin { b"1" } else { b"0" };
                 let args: [&[u8]; 3] = [admin, text.as_bytes(), channels.as_bytes()];
                 script::STOP
-                    .run(&self.appends, &[&keys.log, &keys.meta], &args)
+                    .run(self.nodes.appends(id), &[&keys.log, &keys.meta], &args)
                     .await
             }
             Order::Readers { replica, any: true } => {
@@ -147,7 +147,11 @@ impl Inner {
             channels.as_bytes(),
         ];
         let said = script::FOLLOW
-            .run(&self.reads, &[&keys.log, &keys.meta, &keys.readers], &args)
+            .run(
+                self.nodes.reads(id),
+                &[&keys.log, &keys.meta, &keys.readers],
+                &args,
+            )
             .await;
         match said.map_err(|_| Unreachable)?.word() {
             "ok" => Ok(Registered::Yes),
@@ -164,7 +168,7 @@ impl Inner {
         let channels = self.config.prefix.all_orders();
         let args: [&[u8]; 3] = [name.as_bytes(), text.as_bytes(), channels.as_bytes()];
         _ = script::LEAVE
-            .run(&self.reads, &[&keys.meta, &keys.readers], &args)
+            .run(self.nodes.reads(id), &[&keys.meta, &keys.readers], &args)
             .await;
     }
 
@@ -210,7 +214,7 @@ impl Inner {
     async fn look_at(&self, id: StreamId) {
         let keys = self.config.prefix.keys(id);
         let said = script::PENDING
-            .run(&self.reads, &[&keys.meta, &keys.readers], &[])
+            .run(self.nodes.reads(id), &[&keys.meta, &keys.readers], &[])
             .await;
         let Ok(said) = said else {
             // The listener is renewed again when Redis is back, or a follower speaks up.

@@ -45,7 +45,10 @@ impl Inner {
         let mut command = redis::cmd("PUBLISH");
         command.arg(&keys.feed).arg(record);
         let owed = Arc::clone(&self.publishes.owed);
-        let call = self.appends.call_later(connection, command, record.len());
+        let call = self
+            .nodes
+            .appends(id)
+            .call_later(connection, command, record.len());
         // Unconstrained, because a task that has done much already would only be sent away by the first poll.
         let mut call: Pin<Box<_>> = Box::pin(unconstrained(async move {
             if call.await.is_err() {
@@ -75,7 +78,7 @@ impl Inner {
             }
             (Arc::clone(&live.keys), record::mark(live.epoch, live.last))
         };
-        match self.appends.connection() {
+        match self.nodes.appends(id).connection() {
             Some(connection) => self.publish(id, connection, &keys, &mark),
             None => _ = self.publishes.owed.lock().insert(id),
         }
@@ -83,9 +86,6 @@ impl Inner {
 
     /// Publishes what is owed, if that can be.
     pub(crate) fn tell_owed(&self) {
-        if self.appends.connection().is_none() {
-            return;
-        }
         let owed = std::mem::take(&mut *self.publishes.owed.lock());
         for id in owed {
             self.tell_readers(id);

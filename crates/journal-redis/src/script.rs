@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use redis::Value;
 
-use crate::link::{Failure, Link};
+use crate::link::Failure;
+use crate::nodes::Route;
 
 /// A script and the name under which Redis keeps it.
 pub(crate) struct Script {
@@ -49,7 +50,7 @@ impl Script {
     /// Runs it. The text is sent only to a server that does not know it yet, which then has done nothing.
     pub(crate) async fn run(
         &self,
-        link: &Link,
+        route: Route<'_>,
         keys: &[&str],
         args: &[&[u8]],
     ) -> Result<Said, Failure> {
@@ -59,10 +60,10 @@ impl Script {
             command.arg(what).arg(keys.len()).arg(keys).arg(args);
             command
         };
-        let answer = link.call(&command("EVALSHA", &self.hash), size).await;
+        let answer = route.call(&command("EVALSHA", &self.hash), size).await;
         let answer = match answer {
             Err(Failure::Refused(code)) if code.is("NOSCRIPT") => {
-                link.call(&command("EVAL", self.text), size).await?
+                route.call(&command("EVAL", self.text), size).await?
             }
             other => other?,
         };

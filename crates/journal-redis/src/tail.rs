@@ -15,7 +15,7 @@ impl Inner {
         loop {
             let mut command = redis::cmd("XREVRANGE");
             command.arg(&key).arg(&before).arg("-").arg("COUNT").arg(2);
-            let answer = self.appends.call(&command, 0).await;
+            let answer = self.nodes.appends(id).call(&command, 0).await;
             let answer = answer.map_err(|_| Unreachable)?;
             let entries = stream_entries(answer.value).ok_or(Unreachable)?;
             let Some((oldest, _)) = entries.last() else {

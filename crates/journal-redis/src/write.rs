@@ -43,7 +43,7 @@ impl Inner {
         let label = window.label();
         let said = script::OPEN
             .run(
-                &self.appends,
+                self.nodes.appends(id),
                 &[&keys.log, &keys.meta, &keys.gone],
                 &[
                     entry_id(epoch, Seq::FIRST).as_bytes(),
@@ -95,7 +95,7 @@ impl Inner {
     ) -> Outcome<Refusal> {
         let id = window.id();
         let renew_after = self.config.live / 4;
-        let connection = self.appends.connection();
+        let connection = self.nodes.appends(id).connection();
         let leave = self
             .table()
             .leave(window, expected, connection, renew_after);
@@ -149,7 +149,11 @@ impl Inner {
                 commands.cmd("PEXPIRE").arg(key).arg(live);
             }
         }
-        let answers = self.appends.call_on(send.connection, &commands, size).await;
+        let answers = self
+            .nodes
+            .appends(id)
+            .call_on(send.connection, &commands, size)
+            .await;
         let (outcome, others) = match answers {
             Ok(answers) => {
                 let mut answers = answers.into_iter();
@@ -219,7 +223,7 @@ impl Inner {
         let retention = self.config.retention;
         let said = script::FINISH
             .run(
-                &self.appends,
+                self.nodes.appends(id),
                 &[&keys.log, &keys.meta, &keys.gone, &keys.readers],
                 &[
                     expected.to_string().as_bytes(),
@@ -254,7 +258,7 @@ impl Inner {
         self.table().doubt(id);
         let said = script::ADOPT
             .run(
-                &self.appends,
+                self.nodes.appends(id),
                 &[&keys.log, &keys.meta],
                 &[
                     expected.to_string().as_bytes(),
