@@ -1,10 +1,13 @@
 //! What the command refuses, how it says so, and with which code it exits (protocol.md 13.1).
 
 use std::future::Future;
+use std::time::Duration;
 
+use streamweld_journal_redis::testing::{Fsync, Setup, free_port};
 use streamweld_mock::{Mock, Script};
-use streamweld_tests::{Process, patience};
+use streamweld_tests::{Process, metric, patience};
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 
 const BACKEND: &str = "--backend=http://127.0.0.1:8000";
 
@@ -86,6 +89,68 @@ async fn what_cannot_be_started_or_fails_is_1() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_required_journal_that_is_not_as_it_has_to_be_is_1() {
+    let start = async |url: &str, more: &[&str]| {
+        let journal = format!("--journal={url}");
+        let ports = ["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"];
+        let serve = ["serve", BACKEND, &journal, "--journal-required"];
+        Process::run(&[&serve[..], &ports, more].concat())
+    };
+    let refused = async |url: &str, more: &[&str], said: &[&str]| {
+        let (status, output) = start(url, more).await.ended().await;
+        assert_eq!(status.code(), Some(1), "{output}");
+        for said in said {
+            assert!(output.contains(said), "{said:?} is not said: {output}");
+        }
+    };
+    let nobody = format!("redis://127.0.0.1:{}", free_port());
+    refused(&nobody, &[], &["required", "cannot be reached"]).await;
+    // Each fault is named.
+    let bad = Setup::new()
+        .max_memory("100mb", "allkeys-lru")
+        .start()
+        .await;
+    let said = ["eviction_policy", "noeviction", "persistence", "appendonly"];
+    refused(&bad.url(), &[], &said).await;
+    let good = Setup::new().append_only(Fsync::EverySecond).start().await;
+    let level = ["--journal-durability=replicated:1"];
+    refused(&good.url(), &level, &["replicas_missing"]).await;
+    // Without faults it starts, and what goes wrong later changes nothing but the metrics.
+    let mut process = start(&good.url(), &[]).await;
+    let admin = process.admin().await;
+    assert_eq!(admin.get("/readyz").await.status, 200);
+    drop(good);
+    let unreachable = r#"streamweld_journal_check{check="unreachable"}"#;
+    let missed = async {
+        while metric(&admin, unreachable).await != 1 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    patience(missed).await;
+    assert_eq!(admin.get("/readyz").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_is_not_as_it_has_to_be_is_told_loudly() {
+    let bad = Setup::new()
+        .max_memory("100mb", "allkeys-lru")
+        .start()
+        .await;
+    let journal = format!("--journal={}", bad.url());
+    let mut process = Process::serve(&[BACKEND, &journal]);
+    let output = process.wait_output("admin listener").await;
+    let warned = |check: &str| {
+        let is_warning = |line: &&str| line.contains("WARN") && line.contains(check);
+        output.lines().filter(is_warning).count()
+    };
+    assert_eq!(
+        (warned("eviction_policy"), warned("persistence")),
+        (1, 1),
+        "{output}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_orderly_end_is_0() {
     for arguments in [
         &["--help"][..],
@@ -124,6 +189,9 @@ async fn a_bad_value_is_named_by_its_variable_where_it_came_from_one() {
         ("ADMIN_TOKEN_FILE", "/nowhere"),
         ("JOURNAL", "http://engine"),
         ("JOURNAL_FILE", "/nowhere"),
+        ("JOURNAL_DURABILITY", "safe"),
+        ("JOURNAL_DURABILITY", "fsync"),
+        ("JOURNAL_REQUIRED", "maybe"),
         ("JOURNAL_PER_GENERATION", "1GiB"),
         ("JOURNAL_TOTAL", "1KiB"),
         ("ORPHAN_POLICY", "stop"),
@@ -144,7 +212,7 @@ async fn a_bad_value_is_named_by_its_variable_where_it_came_from_one() {
 
         // A flag wins over the variable, and then is at fault.
         let argument = format!("{flag}={value}");
-        if flag != "--backend-http2" {
+        if !matches!(flag.as_str(), "--backend-http2" | "--journal-required") {
             let good = [backend, (&variable, "nonsense")];
             let output = check(&["serve", &argument], &good, 2, &[&flag]).await;
             assert!(!output.contains(&variable), "{flag}: {output}");

@@ -6,6 +6,7 @@
 
 mod away;
 mod cut;
+mod levels;
 mod lost;
 mod memory;
 mod rounds;
@@ -108,7 +109,12 @@ impl Reading {
 impl Told {
     /// Begins it at the first replica; each of the three has read `events` events then.
     async fn begin(pair: &Pair, script: &Script, events: usize) -> Self {
-        let first = Reading::begin(pair.one.client.chat().await, events).await;
+        Self::of(pair, script, pair.one.client.chat().await, events).await
+    }
+
+    /// The same with the answer of whoever asked.
+    async fn of(pair: &Pair, script: &Script, response: Response, events: usize) -> Self {
+        let first = Reading::begin(response, events).await;
         let id = first.response.id();
         wait_seq(&pair.one.client, &id, events as u64 + 1).await;
         let second = Reading::begin(pair.one.client.events(&id).await, events).await;

@@ -152,7 +152,8 @@ async fn every_way_of_resuming_is_the_same_on_both(over: Over) {
     pair.mock.gates().release("go");
     first.all().await;
     for response in running {
-        assert_eq!(response.header("x-streamweld-durability"), Some("durable"));
+        let durability = response.header("x-streamweld-durability");
+        assert!(durability.is_some_and(|it| it.starts_with("durable")));
         assert_eq!(response.id(), id);
         let (rest, end) = response.all().await;
         assert_eq!(end, End::Proper);

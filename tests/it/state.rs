@@ -10,7 +10,7 @@ const PROMPT: &str = "the secret prompt";
 const OUTPUT: &str = "the secret output";
 const KEY: &str = "Bearer the-secret-key";
 
-const MEMBERS: [&str; 18] = [
+const MEMBERS: [&str; 19] = [
     "attempts",
     "backends",
     "created_at",
@@ -20,6 +20,7 @@ const MEMBERS: [&str; 18] = [
     "ended_at",
     "last_event_at",
     "last_seq",
+    "level",
     "migrations",
     "model",
     "object",

@@ -336,6 +336,11 @@ impl<'a> Committer<'a> {
                 self.again = Some((Instant::now() + RETRY_EVERY, Again::Append));
                 None
             }
+            Refusal::Unready => {
+                self.count("unready");
+                self.again = Some((Instant::now() + RETRY_EVERY, Again::Append));
+                None
+            }
             Refusal::Unexpected { .. } => {
                 self.count("unexpected");
                 self.again = Some((Instant::now(), Again::ReadBack { sent }));

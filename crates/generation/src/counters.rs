@@ -43,7 +43,7 @@ pub struct EndLabels {
 /// Why an append did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct AppendLabels {
-    /// `full`, `unknown`, `vanished`, `fenced`, `ended` or `unexpected`.
+    /// `full`, `unready`, `unknown`, `vanished`, `fenced`, `ended` or `unexpected`.
     pub reason: &'static str,
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use streamweld_journal::{CLAIM_TIME, WindowConfig};
+use streamweld_journal::{CLAIM_TIME, Level, WindowConfig};
 
 use crate::keys::Prefix;
 use crate::link::Timing;
@@ -29,6 +29,11 @@ pub struct Config {
     pub cached: Duration,
     /// How much one generation may hold here, for windows that are filled from Redis.
     pub window: WindowConfig,
+    /// How much has to have happened before something is committed. A higher level loses less when a server is lost,
+    /// and costs the time of a replica or a disk for each batch; while it is not reached, readers get no new ids.
+    pub level: Level,
+    /// How often the set-up of the server is looked at.
+    pub look: Duration,
     /// Deadlines of the connections.
     pub timing: Timing,
 }
@@ -45,6 +50,8 @@ impl Default for Config {
             total: 512 << 20,
             cached: Duration::from_secs(10),
             window: WindowConfig::default(),
+            level: Level::Async,
+            look: Duration::from_secs(60),
             timing: Timing::default(),
         }
     }

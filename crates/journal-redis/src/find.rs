@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use redis::Value;
 use streamweld_journal::{
-    Access, Epoch, Found, MirrorError, StreamId, Unreachable, Window, WindowConfig,
+    Access, Epoch, Found, Level, MirrorError, Seq, StreamId, Unreachable, Window, WindowConfig,
 };
 
 use crate::journal::Inner;
@@ -20,6 +20,8 @@ pub(crate) struct Meta {
     created: SystemTime,
     label: Bytes,
     pub(crate) ended: bool,
+    /// Its end is at the level.
+    pub(crate) sure: bool,
 }
 
 impl Meta {
@@ -71,7 +73,7 @@ impl Inner {
         commands
             .cmd("HMGET")
             .arg(&keys.meta)
-            .arg(&["access", "created", "label", "ended"]);
+            .arg(&["access", "created", "label", "ended", "sure"]);
         commands.cmd("GET").arg(&keys.gone);
         commands.cmd("EXISTS").arg(&keys.log);
         let answers = self.nodes.reads(id).call_all(&commands, 0).await;
@@ -110,18 +112,54 @@ impl Inner {
                 .call(&command, PAGE_BYTES)
                 .await;
             let answer = answer.map_err(|_| Unreachable)?;
-            let entries = stream_entries(answer.value).ok_or(Unreachable)?;
+            let mut entries = stream_entries(answer.value).ok_or(Unreachable)?;
+            let is_last = entries.len() < PAGE;
+            let doubtful = self.take_doubtful(
+                &mut entries,
+                is_last,
+                place,
+                window.id(),
+                (keys, answer.connection),
+            );
+            let doubtful = doubtful.await;
             for (_, record) in &entries {
                 match place.show(window, record) {
                     Shown::Yes => {}
                     other => return Ok(other),
                 }
             }
-            let Some((newest, _)) = entries.last().filter(|_| entries.len() == PAGE) else {
-                return Ok(Shown::Yes);
+            let Some((newest, _)) = entries.last().filter(|_| !is_last) else {
+                // Of a log that has its end, a part is no answer, nor is nothing of one that has begun.
+                let is_needed = |at: &str| at == LAST_ID || window.received() == Seq::ZERO;
+                return match doubtful {
+                    Some(at) if is_needed(&at) => Err(Unreachable),
+                    Some(_) | None => Ok(Shown::Yes),
+                };
             };
             place.after = format!("({newest}");
         }
+    }
+}
+
+impl Inner {
+    /// Takes the newest record out if it may not be at the level yet, and gives its id. All before it are: a writer
+    /// appends behind nothing else.
+    async fn take_doubtful(
+        &self,
+        entries: &mut Vec<(String, Vec<u8>)>,
+        is_last: bool,
+        place: &Place,
+        id: StreamId,
+        (keys, connection): (&Keys, u64),
+    ) -> Option<String> {
+        if place.sure || self.durability.level() == Level::Async || entries.is_empty() {
+            return None;
+        }
+        // Of a full page the last comes again with the next one.
+        if is_last && self.is_sure(self.nodes.reads(id), connection, keys).await {
+            return None;
+        }
+        entries.pop().map(|(at, _)| at)
     }
 }
 
@@ -131,6 +169,8 @@ pub(crate) struct Place {
     after: String,
     /// The epoch of the last record.
     epoch: Epoch,
+    /// All of the log is known to be at the level.
+    sure: bool,
 }
 
 impl Default for Place {
@@ -138,6 +178,7 @@ impl Default for Place {
         Self {
             after: "-".into(),
             epoch: Epoch::FIRST,
+            sure: false,
         }
     }
 }
@@ -154,6 +195,14 @@ pub(crate) enum Shown {
 }
 
 impl Place {
+    /// The start of a log.
+    pub(crate) fn start(meta: &Meta) -> Self {
+        Self {
+            sure: meta.sure,
+            ..Self::default()
+        }
+    }
+
     /// Shows a record to the readers of a window.
     pub(crate) fn show(&mut self, window: &Window, bytes: &[u8]) -> Shown {
         let Ok(record) = record::decode(bytes) else {
@@ -197,7 +246,8 @@ fn meta(fields: Value) -> Option<Meta> {
         Value::BulkString(created),
         label,
         ended,
-    ] = <[Value; 4]>::try_from(fields).ok()?
+        sure,
+    ] = <[Value; 5]>::try_from(fields).ok()?
     else {
         return None;
     };
@@ -211,6 +261,7 @@ fn meta(fields: Value) -> Option<Meta> {
         created: record::time(created)?,
         label,
         ended: ended != Value::Nil,
+        sure: sure != Value::Nil,
     })
 }
 

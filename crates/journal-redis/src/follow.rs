@@ -146,13 +146,14 @@ impl Inner {
             let left = Arc::new(Notify::new());
             let access = meta.access;
             let channel = (!meta.ended).then(|| keys.feed.clone());
+            let place = Place::start(&meta);
             let window = meta.window(id, self.config.window);
             window.charge_to(Some(self.table().meter()));
             let follower = Follower {
                 id,
                 window: Arc::clone(&window),
                 access,
-                place: Place::default(),
+                place,
                 subscription: channel.map(|channel| self.nodes.subscribe(id, channel)),
                 keys,
                 left: Arc::clone(&left),

@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    BodyDigest, Call, Claim, Epoch, Found, Journal, Key, Open, OpenRefusal, Order, Ordered,
-    Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable, Usage, Window,
+    BodyDigest, Call, Check, Claim, Epoch, Found, Journal, Key, Level, Open, OpenRefusal, Order,
+    Ordered, Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable, Usage, Window,
 };
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::checks::{self, Checks, Finding};
 use crate::config::Config;
+use crate::durability::Durability;
 use crate::follow::Followers;
 use crate::link::ConnectError;
 use crate::nodes::Nodes;
@@ -26,6 +28,7 @@ use crate::target::Target;
 pub struct RedisJournal {
     inner: Arc<Inner>,
     _listener: AbortOnDropHandle<()>,
+    _checker: AbortOnDropHandle<()>,
 }
 
 pub(crate) struct Inner {
@@ -36,6 +39,8 @@ pub(crate) struct Inner {
     pub(crate) followers: Followers,
     pub(crate) orders: Orders,
     pub(crate) publishes: Publishes,
+    pub(crate) durability: Durability,
+    pub(crate) checks: Checks,
 }
 
 impl RedisJournal {
@@ -51,6 +56,7 @@ impl RedisJournal {
         let channel = config.prefix.orders(replica);
         let subscription = nodes.subscribe(Slot::of(&channel), channel);
         let (orders, looks) = Orders::new();
+        let (level, look) = (config.level, config.look);
         let inner = Arc::new(Inner {
             config,
             replica,
@@ -59,6 +65,8 @@ impl RedisJournal {
             followers: Followers::default(),
             orders,
             publishes: Publishes::default(),
+            durability: Durability::new(level),
+            checks: Checks::default(),
         });
         let listener = orders::listen(
             Arc::downgrade(&inner),
@@ -66,9 +74,11 @@ impl RedisJournal {
             looks,
             inner.nodes.changes(),
         );
+        let checker = checks::watch(Arc::downgrade(&inner), inner.nodes.changes(), look);
         Self {
             inner,
             _listener: AbortOnDropHandle::new(tokio::spawn(listener)),
+            _checker: AbortOnDropHandle::new(tokio::spawn(checker)),
         }
     }
 
@@ -78,6 +88,12 @@ impl RedisJournal {
     /// Why there are none. It goes on connecting.
     pub async fn connected(&self, patience: Duration) -> Result<(), ConnectError> {
         self.inner.nodes.connected(patience).await
+    }
+
+    /// What is wrong with the server, when it was looked at for the first time; waits for that for so long at most. A
+    /// server that is not there, or does not let itself be looked at, is among the findings.
+    pub async fn examined(&self, patience: Duration) -> Vec<Finding> {
+        self.inner.examined(patience).await.into_iter().collect()
     }
 
     /// The name of this process in Redis.
@@ -98,6 +114,14 @@ impl fmt::Debug for RedisJournal {
 impl Journal for RedisJournal {
     fn name(&self) -> &'static str {
         "redis"
+    }
+
+    fn level(&self) -> Option<Level> {
+        Some(self.inner.durability.level())
+    }
+
+    fn checks(&self) -> Vec<Check> {
+        self.inner.checks()
     }
 
     fn open<'a>(

@@ -5,12 +5,14 @@
 //! sends the batch that its owner has staged, as one command, and answers what became of it. Other replicas fill a
 //! window of their own from what stands.
 //!
-//! What is promised is what Redis promises: an append that was answered is in the memory of that server. It is on
-//! its disk, and on its replicas, when its configuration says so; what a failover loses is seen when the tail is
-//! read back, which this crate insists on after everything that may have changed it.
+//! What is promised is what Redis promises: an append that has its yes is in the memory of that server, and, at a
+//! [level](streamweld_journal::Level) above that, on replicas of it or on its disk. What a failover loses all the same
+//! is seen when the tail is read back, which this crate insists on after everything that may have changed it.
 
+mod checks;
 mod claims;
 mod config;
+mod durability;
 pub mod feed;
 mod find;
 mod follow;
@@ -32,6 +34,7 @@ mod target;
 pub mod testing;
 mod write;
 
+pub use checks::Finding;
 pub use config::Config;
 pub use journal::RedisJournal;
 pub use keys::{BadPrefix, Prefix};

@@ -9,6 +9,7 @@
 //! Connections are counted, so that a caller knows when what it has seen was seen on another one. Redis handles the
 //! commands of one connection in their order, so what is read on it was read after everything sent on it before.
 
+mod confirm;
 mod failure;
 mod keeper;
 mod state;
@@ -17,12 +18,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::{Cmd, Pipeline, RedisResult, Value};
+use streamweld_journal::Level;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::target::Target;
 
+pub(crate) use confirm::Confirmed;
+use confirm::Confirmer;
 pub use failure::ConnectError;
 pub(crate) use failure::{Code, Failure};
 use state::{Refused, State};
@@ -55,6 +59,7 @@ impl Default for Timing {
 /// A handle; the connection is closed with the last one.
 pub(crate) struct Link {
     shared: Arc<Shared>,
+    confirmer: Confirmer,
     _keeper: AbortOnDropHandle<()>,
 }
 
@@ -88,8 +93,10 @@ impl Link {
             up: watch::Sender::new(0),
         });
         let keeper = tokio::spawn(keeper::keep(Arc::clone(&shared)));
+        let confirmer = Confirmer::start(Arc::clone(&shared));
         Self {
             shared,
+            confirmer,
             _keeper: AbortOnDropHandle::new(keeper),
         }
     }
@@ -107,6 +114,12 @@ impl Link {
     /// Why there is no connection, as far as that is known.
     pub(crate) fn trouble(&self) -> Option<ConnectError> {
         self.shared.lock().trouble.clone()
+    }
+
+    /// Waits until everything that was answered on this connection before has reached `level`. It takes the
+    /// time of two answers at most: of a round that is under way, and of its own.
+    pub(crate) async fn confirm(&self, connection: u64, level: Level) -> Confirmed {
+        self.confirmer.confirm(connection, level).await
     }
 
     /// Sends one command of about `size` bytes.

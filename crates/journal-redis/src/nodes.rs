@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Value};
+use streamweld_journal::Level;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::feed::{self, Feed, Subscription};
-use crate::link::{Answer, Code, ConnectError, Failure, Link, Timing};
+use crate::link::{Answer, Code, Confirmed, ConnectError, Failure, Link, Timing};
 use crate::slot::Slot;
 use crate::target::Target;
 
@@ -155,6 +156,10 @@ impl Route<'_> {
         size: usize,
     ) -> Result<Answer<Vec<Result<Value, Code>>>, Failure> {
         self.link().call_all(commands, size).await
+    }
+
+    pub(crate) async fn confirm(&self, connection: u64, level: Level) -> Confirmed {
+        self.link().confirm(connection, level).await
     }
 
     fn link(&self) -> &Link {

@@ -39,6 +39,22 @@ impl Owed {
     }
 }
 
+impl Publishes {
+    /// Sends something that nobody waits for.
+    pub(crate) fn begin(&self, call: impl Future<Output = ()> + Send + 'static) {
+        // Unconstrained, because a task that has done much already would only be sent away by the first poll.
+        let mut call: Pin<Box<_>> = Box::pin(unconstrained(call));
+        // The first poll puts it in its place behind what was sent before; tasks begin in any order.
+        let mut cx = Context::from_waker(Waker::noop());
+        if call.as_mut().poll(&mut cx).is_pending() {
+            let under_way = self.under_way.lock();
+            let mut under_way = under_way.unwrap_or_else(PoisonError::into_inner);
+            while under_way.try_join_next().is_some() {}
+            under_way.spawn(call);
+        }
+    }
+}
+
 impl Inner {
     /// Publishes a record, on this connection and no other; what comes of it is seen to.
     pub(crate) fn publish(&self, id: StreamId, connection: u64, keys: &Keys, record: &[u8]) {
@@ -49,20 +65,11 @@ impl Inner {
             .nodes
             .appends(id)
             .call_later(connection, command, record.len());
-        // Unconstrained, because a task that has done much already would only be sent away by the first poll.
-        let mut call: Pin<Box<_>> = Box::pin(unconstrained(async move {
+        self.publishes.begin(async move {
             if call.await.is_err() {
                 owed.lock().insert(id);
             }
-        }));
-        // The first poll puts it in its place behind what was sent before; tasks begin in any order.
-        let mut cx = Context::from_waker(Waker::noop());
-        if call.as_mut().poll(&mut cx).is_pending() {
-            let under_way = self.publishes.under_way.lock();
-            let mut under_way = under_way.unwrap_or_else(PoisonError::into_inner);
-            while under_way.try_join_next().is_some() {}
-            under_way.spawn(call);
-        }
+        });
     }
 
     /// Publishes where the log stands, for followers that may have missed what was appended.

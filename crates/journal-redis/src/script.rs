@@ -30,6 +30,7 @@ scripts! {
     LEAVE "leave.lua"
     STOP "stop.lua"
     PENDING "pending.lua"
+    TOUCH "touch.lua"
 }
 
 /// What a script says: a word, and what belongs to it.

@@ -7,14 +7,20 @@ use crate::journal::Inner;
 use crate::record;
 
 impl Inner {
-    /// What stands, read on the connection that appends go by, so behind everything sent before.
+    /// What stands, read on the connection that appends go by, so behind everything sent before. What is not at the
+    /// level stands only once it is.
     pub(crate) async fn tail(&self, id: StreamId) -> Result<Tail, Unreachable> {
-        let key = self.config.prefix.keys(id).log;
+        let keys = self.config.prefix.keys(id);
         let mut before = "+".to_owned();
         let mut newest = None;
         loop {
             let mut command = redis::cmd("XREVRANGE");
-            command.arg(&key).arg(&before).arg("-").arg("COUNT").arg(2);
+            command
+                .arg(&keys.log)
+                .arg(&before)
+                .arg("-")
+                .arg("COUNT")
+                .arg(2);
             let answer = self.nodes.appends(id).call(&command, 0).await;
             let answer = answer.map_err(|_| Unreachable)?;
             let entries = stream_entries(answer.value).ok_or(Unreachable)?;
@@ -27,6 +33,14 @@ impl Inner {
             for (at, record) in &entries {
                 let record = record::decode(record).map_err(|bad| self.unreadable(id, bad))?;
                 let terminal = at == LAST_ID;
+                let connection = answer.connection;
+                if record.last().is_some()
+                    && !self
+                        .is_sure(self.nodes.appends(id), connection, &keys)
+                        .await
+                {
+                    return Err(Unreachable);
+                }
                 let epoch = *newest.get_or_insert(record.epoch);
                 if let Some((last, digest)) = record.last() {
                     let tail = Tail::Last {
@@ -58,6 +72,8 @@ impl Inner {
             }
         }
         if terminal {
+            let keys = self.config.prefix.keys(id);
+            self.announce_end(id, connection, &keys, &record::mark(epoch, last));
             self.ended(id).await;
         } else {
             self.tell_readers(id);

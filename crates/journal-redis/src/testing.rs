@@ -14,7 +14,7 @@ mod server;
 
 pub use self::cluster::Cluster;
 pub use self::sentinel::Sentinels;
-pub use self::server::{Fsync, Server, Setup};
+pub use self::server::{Fsync, Server, Setup, free_port};
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use redis::Value;
 use streamweld_journal::{
-    Access, Epoch, Open, OpenRefusal, Outcome, Refusal, Seq, StreamId, Unreachable, Window,
+    Access, Epoch, Level, Open, OpenRefusal, Outcome, Refusal, Seq, StreamId, Unreachable, Window,
 };
 use tokio::time::Instant;
 
@@ -78,7 +78,12 @@ impl Inner {
                     charge,
                     readers: Readers::default(),
                 };
+                // Before it is at its level, so that no word of a follower comes too early.
                 self.table().keep(id, live);
+                if !self.reached(self.nodes.appends(id), said.connection).await {
+                    self.table().forget(id);
+                    return Outcome::Unknown;
+                }
                 self.bind_claims(id, self.config.live).await;
                 Outcome::Yes
             }
@@ -162,6 +167,12 @@ impl Inner {
             Err(Failure::Refused(code)) => (Some(Err(code)), false),
             Err(Failure::NotSent | Failure::Unanswered) => (None, false),
         };
+        if matches!(outcome, Some(Ok(Value::BulkString(_))))
+            && !self.reached(self.nodes.appends(id), send.connection).await
+        {
+            // It stands, but not as it has to. The tail says when it does.
+            return Outcome::Unknown;
+        }
         let renewed = others && renew;
         let (keys, connection) = (Arc::clone(&send.keys), send.connection);
         let outcome = self.appended(window, (expected, through), send, outcome, renewed);
@@ -204,6 +215,11 @@ impl Inner {
                 table.stands(id, epoch, expected, send.connection);
                 Outcome::No(Refusal::Full)
             }
+            Some(Err(code)) if code.is("NOREPLICAS") => {
+                // Fewer replicas than its `min-replicas-to-write`, which is looked at before the command as well.
+                table.stands(id, epoch, expected, send.connection);
+                Outcome::No(Refusal::Unready)
+            }
             // Among them the id that is not greater, which proves nothing: it may be our own, or another writer's.
             _ => Outcome::Unknown,
         }
@@ -220,6 +236,12 @@ impl Inner {
         }
         let keys = self.config.prefix.keys(id);
         self.table().finishing(window);
+        let record = record::encode(&batch, marks.epoch);
+        // Published by the script only where it stands with the answer.
+        let feed = match self.durability.asked() {
+            Level::Async => keys.feed.as_str(),
+            Level::Replicated(_) | Level::Fsync => "",
+        };
         let retention = self.config.retention;
         let said = script::FINISH
             .run(
@@ -228,11 +250,11 @@ impl Inner {
                 &[
                     expected.to_string().as_bytes(),
                     marks.epoch.to_string().as_bytes(),
-                    &record::encode(&batch, marks.epoch),
+                    &record,
                     millis(retention).as_bytes(),
                     millis(retention + self.config.tombstone).as_bytes(),
                     &window.label(),
-                    keys.feed.as_bytes(),
+                    feed.as_bytes(),
                 ],
             )
             .await;
@@ -240,6 +262,10 @@ impl Inner {
             return Outcome::Unknown;
         };
         if said.word() == "ok" {
+            if !self.reached(self.nodes.appends(id), said.connection).await {
+                return Outcome::Unknown;
+            }
+            self.announce_end(id, said.connection, &keys, &record);
             self.ended(id).await;
             return Outcome::Yes;
         }
@@ -278,6 +304,10 @@ impl Inner {
             return outcome;
         }
         self.take_over(id, epoch, expected, keys, &said);
+        if !self.reached(self.nodes.appends(id), said.connection).await {
+            self.table().doubt(id);
+            return Outcome::Unknown;
+        }
         self.bind_claims(id, self.config.live).await;
         // What waits for the writer waits for this one now.
         self.orders.look(id);
@@ -328,7 +358,7 @@ impl Inner {
                 }
             }
             Outcome::No(Refusal::Vanished | Refusal::Ended) => _ = table.forget(id),
-            Outcome::No(Refusal::Fenced { .. } | Refusal::Full)
+            Outcome::No(Refusal::Fenced { .. } | Refusal::Full | Refusal::Unready)
             | Outcome::Yes
             | Outcome::Unknown => {}
         }

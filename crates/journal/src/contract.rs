@@ -25,6 +25,7 @@ use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use crate::id::StreamId;
+use crate::level::Level;
 use crate::types::{Epoch, Seq};
 use crate::window::{Digest, Window};
 
@@ -68,6 +69,16 @@ impl<T: Unpin> Future for Call<'_, T> {
 pub trait Journal: Send + Sync + 'static {
     /// A word for logs and metrics.
     fn name(&self) -> &'static str;
+
+    /// What a yes means now, where entries are kept outside of this process; `None` where they end with it.
+    fn level(&self) -> Option<Level> {
+        None
+    }
+
+    /// Everything about what it is kept in that is looked after, and whether that is as it should be.
+    fn checks(&self) -> Vec<Check> {
+        Vec::new()
+    }
 
     /// Creates the log of `window.id()` from its entry 1, of kind `open`, which is already staged.
     /// Entries staged behind it are left for [`append`](Self::append).
@@ -223,6 +234,9 @@ pub enum Refusal {
     /// The caps are reached and nothing may be let go.
     #[error("the journal is full of live generations")]
     Full,
+    /// It takes no writes at the moment.
+    #[error("the journal takes no writes")]
+    Unready,
 }
 
 /// The journal could not be asked. Nothing is known; asking again is safe.
@@ -349,6 +363,15 @@ pub enum Claim {
         /// The digest of its request body, once known.
         body: Option<BodyDigest>,
     },
+}
+
+/// One thing that is looked after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// A word for metrics, from a closed set.
+    pub name: &'static str,
+    /// Whether something is wrong there. What nobody could look at is not.
+    pub is_wrong: bool,
 }
 
 /// What a backend holds.

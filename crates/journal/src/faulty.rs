@@ -22,10 +22,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::contract::{
-    BodyDigest, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Order, Ordered, Outcome,
-    Refusal, Tail, Unreachable, Usage,
+    BodyDigest, Call, Check, Claim, Found, Journal, Key, Open, OpenRefusal, Order, Ordered,
+    Outcome, Refusal, Tail, Unreachable, Usage,
 };
 use crate::id::StreamId;
+use crate::level::Level;
 use crate::types::{Epoch, Seq};
 use crate::window::Window;
 
@@ -103,6 +104,14 @@ impl<J: Journal> Faulty<J> {
 impl<J: Journal> Journal for Faulty<J> {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn level(&self) -> Option<Level> {
+        self.inner.level()
+    }
+
+    fn checks(&self) -> Vec<Check> {
+        self.inner.checks()
     }
 
     fn open<'a>(

@@ -23,6 +23,7 @@ mod contract;
 mod cursor;
 mod id;
 mod idline;
+mod level;
 mod memory;
 mod reader;
 mod segment;
@@ -35,11 +36,12 @@ pub mod conformance;
 pub mod faulty;
 
 pub use contract::{
-    Access, BodyDigest, CLAIM_TIME, Call, Claim, Follow, Found, Journal, Key, Open, OpenRefusal,
-    Order, Ordered, Outcome, Refusal, Replica, Tail, Unreachable, Usage,
+    Access, BodyDigest, CLAIM_TIME, Call, Check, Claim, Follow, Found, Journal, Key, Open,
+    OpenRefusal, Order, Ordered, Outcome, Refusal, Replica, Tail, Unreachable, Usage,
 };
 pub use cursor::{Cursor, CursorError, parse_seq};
 pub use id::{IdText, ParseIdError, StreamId};
+pub use level::{Level, LevelError};
 pub use memory::{Memory, MemoryConfig};
 pub use reader::{Reader, Step};
 pub use types::{Closed, Epoch, Kind, Seq, Terminal, TerminalParts, UnknownKind, View};

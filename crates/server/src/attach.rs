@@ -212,7 +212,8 @@ pub(crate) fn respond(
         manner,
         reading.breaker,
     )));
-    *response.headers_mut() = head::durable(upstream, id, durability);
+    let level = app.shared.journal.level();
+    *response.headers_mut() = head::durable(upstream, id, durability, level);
     response
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use streamweld_generation::OrphanPolicy;
-use streamweld_journal::{CLAIM_TIME, Memory, MemoryConfig};
+use streamweld_journal::{CLAIM_TIME, Level, Memory, MemoryConfig};
 use streamweld_upstream::{Backend, UpstreamConfig};
 
 pub use self::place::{JournalUrl, JournalUrlError, Place};
@@ -59,6 +59,12 @@ impl Config {
 pub struct JournalConfig {
     /// Where it is. Default in memory: it needs nothing else, serves this process alone and ends with it.
     pub place: Place,
+    /// How much has to have happened before something is committed, where it is outside of this process. Default
+    /// `async`: a higher one loses less with a server, and costs the time of a replica or a disk for each batch.
+    pub level: Level,
+    /// Whether to start at all when the journal is out of reach, or not set up as it has to be. Default false: a
+    /// journal that fails costs durability and never an answer.
+    pub required: bool,
     /// Bytes of one generation; beyond them its oldest entries go, and a reader that needs them is told so.
     /// Default 32 MiB, some 100,000 events.
     pub per_generation: usize,
@@ -77,6 +83,8 @@ impl Default for JournalConfig {
     fn default() -> Self {
         Self {
             place: Place::Memory,
+            level: Level::Async,
+            required: false,
             per_generation: 32 << 20,
             total: 512 << 20,
             retention: Duration::from_secs(600),

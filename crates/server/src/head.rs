@@ -6,7 +6,7 @@ use http::header::{
     PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use streamweld_generation::{CredentialHeaders, Durability};
-use streamweld_journal::StreamId;
+use streamweld_journal::{Level, StreamId};
 
 use crate::cross_origin::expose_ours;
 
@@ -80,11 +80,21 @@ pub(crate) fn strip_ours(headers: &mut HeaderMap) {
     headers.remove(EXPECT);
 }
 
+/// How durable a response is: the level too, where the journal is outside of this process.
+fn named(durability: Durability, level: Option<Level>) -> HeaderValue {
+    match (durability, level) {
+        (Durability::Degraded, _) => HeaderValue::from_static("degraded"),
+        (Durability::Durable, None) => HeaderValue::from_static("durable"),
+        (Durability::Durable, Some(level)) => ascii(&format!("durable; level={level}")),
+    }
+}
+
 /// The head of a durable response, from the backend's own fields (none for a reader that attached).
 pub(crate) fn durable(
     mut headers: HeaderMap,
     stream: StreamId,
     durability: Durability,
+    level: Option<Level>,
 ) -> HeaderMap {
     for name in [CONTENT_LENGTH, CONTENT_ENCODING, ETAG, ACCEPT_RANGES] {
         headers.remove(name);
@@ -98,15 +108,10 @@ pub(crate) fn durable(
     );
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     match durability {
-        Durability::Durable => {
-            headers.insert(STREAM_ID, ascii(&stream.to_string()));
-            headers.insert(DURABILITY, HeaderValue::from_static("durable"));
-        }
-        Durability::Degraded => {
-            headers.remove(STREAM_ID);
-            headers.insert(DURABILITY, HeaderValue::from_static("degraded"));
-        }
+        Durability::Durable => _ = headers.insert(STREAM_ID, ascii(&stream.to_string())),
+        Durability::Degraded => _ = headers.remove(STREAM_ID),
     }
+    headers.insert(DURABILITY, named(durability, level));
     expose_ours(&mut headers);
     headers
 }

@@ -24,7 +24,20 @@ pub(crate) struct Metrics {
     journal_bytes: Gauge,
     journal_generations: Family<StateLabels, Gauge>,
     early_evictions: Counter,
+    journal_info: Family<JournalLabels, Gauge>,
+    journal_checks: Family<CheckLabels, Gauge>,
     ready: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct JournalLabels {
+    journal: &'static str,
+    level: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CheckLabels {
+    check: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -49,6 +62,8 @@ impl Metrics {
             journal_bytes: Gauge::default(),
             journal_generations: Family::default(),
             early_evictions: Counter::default(),
+            journal_info: Family::default(),
+            journal_checks: Family::default(),
             ready: Gauge::default(),
         };
         let registry = &mut metrics.registry;
@@ -94,6 +109,16 @@ impl Metrics {
             metrics.early_evictions.clone(),
         );
         registry.register(
+            "streamweld_journal_info",
+            "1 for what the journal is and the level that it reaches",
+            metrics.journal_info.clone(),
+        );
+        registry.register(
+            "streamweld_journal_check",
+            "1 while something is wrong with what the journal is kept in, by check",
+            metrics.journal_checks.clone(),
+        );
+        registry.register(
             "streamweld_ready",
             "1 while new generations are accepted",
             metrics.ready.clone(),
@@ -133,6 +158,21 @@ impl Metrics {
         let counted = self.early_evictions.get();
         self.early_evictions
             .inc_by(usage.evicted_early.saturating_sub(counted));
+        let journal = &app.shared.journal;
+        // The level may have changed.
+        self.journal_info.clear();
+        let labels = JournalLabels {
+            journal: journal.name(),
+            level: journal
+                .level()
+                .map_or_else(String::new, |level| level.to_string()),
+        };
+        self.journal_info.get_or_create(&labels).set(1);
+        for check in journal.checks() {
+            self.journal_checks
+                .get_or_create(&CheckLabels { check: check.name })
+                .set(i64::from(check.is_wrong));
+        }
         self.ready.set(i64::from(!app.is_shutting_down()));
         let mut out = String::new();
         if text::encode(&mut out, &self.registry).is_err() {

@@ -23,6 +23,7 @@ pub(crate) struct State {
     earliest_seq: u64,
     last_seq: u64,
     durability: &'static str,
+    level: Option<String>,
     readers: usize,
     attempts: u32,
     migrations: u32,
@@ -87,6 +88,7 @@ impl State {
             } else {
                 "durable"
             },
+            level: app.shared.journal.level().map(|level| level.to_string()),
             readers: if runs { readers } else { 0 },
             attempts: 1,
             migrations: 0,

@@ -16,6 +16,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use streamweld_generation::OrphanPolicy;
+use streamweld_journal::Level;
 use streamweld_mock::Script;
 use streamweld_server::config::{JournalUrl, JournalUrlError, Place, Secret};
 
@@ -133,6 +134,12 @@ pub(crate) struct Serve {
     /// File with the URL of the Redis, so that a password stands nowhere else
     #[arg(long, env = "STREAMWELD_JOURNAL_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(journal_file))]
     pub(crate) journal_file: Option<JournalUrl>,
+    /// When something is committed in a shared journal: async, replicated:N or fsync [default: async]
+    #[arg(long, env = "STREAMWELD_JOURNAL_DURABILITY", value_name = "LEVEL")]
+    pub(crate) journal_durability: Option<Level>,
+    /// Do not start when the shared journal cannot be reached or is not set up as it has to be
+    #[arg(long, env = "STREAMWELD_JOURNAL_REQUIRED")]
+    pub(crate) journal_required: bool,
     /// Bytes of one generation in the journal; its oldest entries go first [default: 32MiB, or a smaller total]
     #[arg(long, env = "STREAMWELD_JOURNAL_PER_GENERATION", value_name = "SIZE", value_parser = journal_size)]
     pub(crate) journal_per_generation: Option<ByteSize>,

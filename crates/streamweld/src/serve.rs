@@ -48,6 +48,8 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
         },
         journal: JournalConfig {
             place: args.place()?,
+            level: args.journal_durability.unwrap_or_default(),
+            required: args.journal_required,
             per_generation: bytes(args.per_generation().as_u64()),
             total: args.journal_total.as_u64(),
             retention: args.retention,
@@ -118,6 +120,11 @@ fn show(config: &Config) {
             Place::Memory => "memory".to_owned(),
             Place::Redis(url) => url.to_string(),
         },
+        level = match &config.journal.place {
+            Place::Memory => "none".to_owned(),
+            Place::Redis(_) => config.journal.level.to_string(),
+        },
+        required = config.journal.required,
         per_generation = show_size(config.journal.per_generation as u64),
         total = show_size(config.journal.total),
         retention = time(config.journal.retention),

@@ -74,7 +74,8 @@ async fn a_redis_without_room_takes_no_new_log_and_heals_the_running_ones() {
     assert_stands(&pair, &told.id, &told.whole).await;
     // New ones are durable again.
     let after = one.with("idempotency-key", "k").chat().await;
-    assert_eq!(after.header("x-streamweld-durability"), Some("durable"));
+    let durability = after.header("x-streamweld-durability");
+    assert_eq!(durability, Some("durable; level=async"));
     let id = after.id();
     assert!(after.all().await.0 == whole(&script, &id));
 }

@@ -59,7 +59,10 @@ async fn round(number: u64, clients: [Client; 2], live: &AtomicUsize) {
     let events = script().expected(&ask);
 
     let response = clients[at].send("POST", PATH, &question).await;
-    assert_eq!(response.header("x-streamweld-durability"), Some("durable"));
+    assert_eq!(
+        response.header("x-streamweld-durability"),
+        Some("durable; level=async")
+    );
     let id = response.id();
     let expected = numbered(&id, &events);
     let (mut held, mut count) = read(response.body, dice.up_to(events.len()), &mut dice).await;

@@ -92,7 +92,9 @@ impl Producer {
                 .await
             {
                 Outcome::Yes => return window.commit(window.received()),
-                Outcome::No(Refusal::Full) | Outcome::Unknown => sleep(LINGER / 100).await,
+                Outcome::No(Refusal::Full | Refusal::Unready) | Outcome::Unknown => {
+                    sleep(LINGER / 100).await;
+                }
                 Outcome::No(_) => break,
             }
         }

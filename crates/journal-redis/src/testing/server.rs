@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::process::Command;
@@ -131,7 +132,7 @@ impl Server {
             config.push(("unixsocket".to_owned(), SOCKET.to_owned()));
         }
         config.extend(setup.config.iter().cloned());
-        Self::run("redis-server", &config, port, setup.password.clone())
+        Self::run(program(), &config, port, setup.password.clone())
     }
 
     pub(super) fn run(
@@ -335,8 +336,16 @@ impl Server {
     }
 }
 
+/// Another server than that of the system, such as a Valkey, when a variable names one.
+pub(super) fn program() -> &'static str {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        std::env::var("STREAMWELD_TEST_REDIS_SERVER").unwrap_or_else(|_| "redis-server".to_owned())
+    })
+}
+
 /// A port that was free just now.
-pub(super) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there are ports");
     listener.local_addr().expect("it is bound").port()
 }

@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod appends;
+mod checks;
 mod commands;
 mod conformance;
 mod connect;
 mod elsewhere;
 mod feed;
 mod follow;
+mod levels;
 mod outages;
 mod servers;
 mod tls;

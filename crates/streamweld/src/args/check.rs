@@ -37,6 +37,7 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
         ));
     }
     faults.extend(journal(args, origin));
+    faults.extend(in_memory(args, origin));
     let (total, one) = (args.journal_total, args.per_generation());
     if total < one {
         faults.push(format!(
@@ -72,6 +73,29 @@ fn journal(args: &Serve, origin: &Origin<'_>) -> Option<String> {
         }
         Ok(_) => None,
     }
+}
+
+/// What is asked of a shared journal, though there is none.
+fn in_memory(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
+    if !matches!(args.place(), Ok(Place::Memory)) {
+        return Vec::new();
+    }
+    let asked = [
+        ("journal_durability", args.journal_durability.is_some()),
+        ("journal_required", args.journal_required),
+    ];
+    let fault = |(setting, _): (&str, bool)| {
+        format!(
+            "{} has no use while the journal is in memory, which ends with this process; name a Redis by --journal or \
+             --journal-file, or leave it out",
+            origin.name(setting),
+        )
+    };
+    asked
+        .into_iter()
+        .filter(|(_, is_asked)| *is_asked)
+        .map(fault)
+        .collect()
 }
 
 /// Nor here.

@@ -158,6 +158,38 @@ fn the_journal_is_memory_or_a_redis() {
 }
 
 #[test]
+fn a_level_and_a_requirement_need_a_shared_journal() {
+    let redis = "--journal=redis://r";
+    for level in ["async", "replicated:2", "fsync"] {
+        let line = [redis, &format!("--journal-durability={level}")];
+        let config = crate::serve::config(&serve(&line).expect("accepted")).expect("valid");
+        assert_eq!(config.journal.level.to_string(), level);
+        assert!(!config.journal.required);
+    }
+    let config = crate::serve::config(&serve(&[redis, "--journal-required"]).expect("accepted"));
+    assert!(config.expect("valid").journal.required);
+    for level in ["safe", "replicated", "replicated:0", "replicated:256"] {
+        check(
+            &[redis, &format!("--journal-durability={level}")],
+            &["--journal-durability", "replicated:N"],
+        );
+    }
+    for line in [
+        &["--journal-durability=async"][..],
+        &["--journal=memory", "--journal-required"],
+    ] {
+        check(
+            line,
+            &[
+                line[line.len() - 1].split('=').next().unwrap_or_default(),
+                "in memory",
+                "--journal-file",
+            ],
+        );
+    }
+}
+
+#[test]
 fn the_url_of_a_journal_is_told_to_nobody() {
     let path = file("bad", "http://user:hunter2@r");
     for line in [
