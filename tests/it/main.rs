@@ -16,6 +16,7 @@ mod first;
 mod idempotency;
 mod journal_loss;
 mod orphan;
+mod owner_lost;
 mod profile;
 mod redis_faults;
 mod replicas;

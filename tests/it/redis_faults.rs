@@ -205,6 +205,16 @@ async fn assert_unknown(pair: &Pair, id: &str) {
     }
 }
 
+/// Redis holds nothing but who is alive.
+async fn assert_no_log(pair: &mut Pair) {
+    let keys = pair.redis().cli(&["KEYS", "*"]).await;
+    let left: Vec<&str> = keys
+        .lines()
+        .filter(|key| !key.contains("{presence}"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
 /// Waits until a line of the metrics has come to `least`.
 async fn wait_metric(admin: &Client, line: &str, least: i64) {
     let reached = async {

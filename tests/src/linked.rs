@@ -2,7 +2,8 @@
 //!
 //! Each replica has a [`Linked`] of its own. Generations that the other one writes are not read from its window, but
 //! from a copy that is brought up to date entry by entry, and orders go through a queue. [`Link`] lets a story come
-//! between: let an order get lost, hold the copies back, take the journal or a writer away.
+//! between: let an order get lost, hold the copies back, take the journal or a writer away. What a writer that is away has
+//! left is never ended.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
     BodyDigest, Call, Claim, Closed, Epoch, Follow, Found, Journal, Key, Memory, MemoryConfig,
-    Mirrored, Open, OpenRefusal, Order, Ordered, Outcome, Reader, Refusal, Replica, Seq, Step,
-    StreamId, Tail, Unreachable, Usage, View, Window, WindowConfig,
+    Mirrored, Notice, Open, OpenRefusal, Order, Ordered, Outcome, Reader, Refusal, Replica, Seq,
+    Step, StreamId, Tail, Unreachable, Usage, View, Window, WindowConfig,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
@@ -302,6 +303,10 @@ impl Journal for Linked {
         epoch: Epoch,
         now: SystemTime,
     ) -> Call<'_, Outcome<Refusal>> {
+        if !self.wrote(id) {
+            // A third one is always quicker, and its end does not come through.
+            return Call::answered(Outcome::No(Refusal::Fenced { epoch }));
+        }
         self.link.memory.adopt(id, expected_last, epoch, now)
     }
 
@@ -345,10 +350,11 @@ impl Journal for Linked {
         })
     }
 
-    fn next_order(&self) -> Call<'_, (StreamId, Order)> {
+    fn next_notice(&self) -> Call<'_, (StreamId, Notice)> {
         Call::under_way(async move {
             let next = self.orders.lock().await.recv().await;
-            next.expect("the link, which this holds, has the other end")
+            let (id, order) = next.expect("the link, which this holds, has the other end");
+            (id, Notice::Order(order))
         })
     }
 

@@ -153,6 +153,14 @@ impl<'a> Committer<'a> {
         self.ending = true;
     }
 
+    /// The log is another replica's: whatever is in flight will be refused.
+    pub(crate) fn taken_over(&mut self) {
+        self.op = Op::Idle;
+        if !self.over {
+            self.lost();
+        }
+    }
+
     /// Nothing is in flight and nothing waits: polling again is only worth it after more was staged.
     pub(crate) fn is_quiet(&self) -> bool {
         self.over

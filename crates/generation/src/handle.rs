@@ -73,6 +73,7 @@ pub struct Handle {
     failed: AtomicBool,
     stop: AtomicU8,
     shutdown: AtomicBool,
+    taken: AtomicBool,
     request: SetOnce<Request>,
     head: watch::Sender<Head>,
     changed: Bell,
@@ -100,6 +101,7 @@ impl Handle {
             failed: AtomicBool::new(false),
             stop: AtomicU8::new(0),
             shutdown: AtomicBool::new(false),
+            taken: AtomicBool::new(false),
             request: SetOnce::new(),
             head: watch::Sender::new(Head::Pending),
             changed: Bell::default(),
@@ -227,6 +229,12 @@ impl Handle {
         self.changed.ring();
     }
 
+    /// Its log is another replica's now.
+    pub fn taken_over(&self) {
+        self.taken.store(true, Ordering::Release);
+        self.changed.ring();
+    }
+
     /// How far it has come.
     #[must_use]
     pub fn head(&self) -> Head {
@@ -277,6 +285,10 @@ impl Handle {
 
     pub(crate) fn shutdown_asked(&self) -> bool {
         self.shutdown.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_taken_over(&self) -> bool {
+        self.taken.load(Ordering::Acquire)
     }
 
     pub(crate) fn reader_came(&self) {

@@ -34,6 +34,7 @@ mod reader;
 mod registry;
 mod retry;
 mod source;
+mod takeover;
 mod transcript;
 
 pub use self::access::{Access, CredentialHeaders};
@@ -48,4 +49,5 @@ pub use self::reader::{Attached, Presence};
 pub use self::registry::Registry;
 pub use self::retry::{RetryKey, RetryWindow};
 pub use self::source::{ByteSource, Read};
+pub use self::takeover::{EndAs, TakenOver, take_over};
 pub use self::transcript::transcript;

@@ -28,6 +28,8 @@ pub enum End {
     Shutdown,
     /// The journal lost a part that could not be healed.
     Incomplete,
+    /// The replica that wrote it is gone; another one has ended it.
+    OwnerLost,
     /// A fault of our own.
     Internal,
 }

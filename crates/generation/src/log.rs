@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use streamweld_journal::{Seq, Window};
 
 use crate::committer::{Committer, Progress};
+use crate::handle::Handle;
 
 /// A log that is journaled, or one that only its attached readers ever see.
 pub(crate) enum Log<'a> {
@@ -41,6 +42,18 @@ impl<'a> Log<'a> {
                 Poll::Ready(Progress::Finished)
             }
             Self::Nowhere { .. } | Self::GivenUp { .. } => Poll::Pending,
+        }
+    }
+
+    /// Whether another replica has it now. Nothing has to be appended for that to be known.
+    pub(crate) fn is_lost(&mut self, handle: &Handle) -> bool {
+        match self {
+            Self::Journal(committer) if handle.is_taken_over() => {
+                committer.taken_over();
+                true
+            }
+            // What only those who are attached see is nobody else's.
+            Self::Journal(_) | Self::Nowhere { .. } | Self::GivenUp { .. } => false,
         }
     }
 

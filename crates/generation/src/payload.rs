@@ -104,6 +104,7 @@ impl End {
             | Self::TooLong
             | Self::Shutdown
             | Self::Incomplete
+            | Self::OwnerLost
             | Self::Internal => Kind::Error,
         }
     }
@@ -118,6 +119,7 @@ impl End {
             Self::TooLong => Some("max_duration"),
             Self::Shutdown => Some("shutdown"),
             Self::Incomplete => Some("journal_incomplete"),
+            Self::OwnerLost => Some("owner_lost"),
             Self::Internal => Some("internal_error"),
         }
     }
@@ -136,6 +138,9 @@ impl End {
                 Some("ended: the proxy shut down before the answer was complete".to_owned())
             }
             Self::Incomplete => Some("the journal lost a part of this answer".to_owned()),
+            Self::OwnerLost => {
+                Some("ended: the replica that carried this answer is gone".to_owned())
+            }
             Self::Internal => Some("ended by a fault of the proxy".to_owned()),
         }
     }
@@ -176,6 +181,7 @@ impl End {
             | Self::TooLong
             | Self::Shutdown
             | Self::Incomplete
+            | Self::OwnerLost
             | Self::Internal => {}
         }
         payload

@@ -12,7 +12,7 @@
 //! The server spawns it on a tracker that shutdown waits for. It ends by itself, within the grace time once
 //! [`Handle::shut_down`] was called; if it panics, its window is closed so that readers are told.
 
-mod finish;
+pub(crate) mod finish;
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -288,6 +288,7 @@ impl Producer {
                     None
                 }
                 Woke::Log(Progress::Opened | Progress::Refused | Progress::Finished) => None,
+                Woke::Changed if log.is_lost(&handle) => return None,
                 Woke::Changed => self.signals(),
                 Woke::Read(gathered) => {
                     log.staged(handle.window().received());

@@ -194,7 +194,7 @@ impl Inner {
     }
 
     /// Looks at the server. `None` when it does not answer.
-    async fn look(&self) -> Option<BTreeSet<Finding>> {
+    async fn inspect(&self) -> Option<BTreeSet<Finding>> {
         let level = self.durability.asked();
         let info = match self.home().call(&redis::cmd("INFO"), 0).await {
             Ok(answer) => text(answer.value),
@@ -237,7 +237,7 @@ pub(crate) async fn watch(
     loop {
         let looked = match inner.upgrade() {
             Some(inner) if inner.home().connection().is_some() => {
-                let findings = inner.look().await;
+                let findings = inner.inspect().await;
                 let looked = findings.is_some();
                 if let Some(findings) = findings {
                     inner.checks.found(findings);

@@ -21,6 +21,11 @@ pub struct Config {
     pub tombstone: Duration,
     /// How long a claim lives that is neither renewed nor followed by its log.
     pub claim: Duration,
+    /// How long a replica must have been silent, throughout, before another one takes it for dead; what it left is
+    /// ended within two of them. Shorter finds a death sooner, and takes a replica that stands still, or is cut off from
+    /// Redis, for dead sooner, which costs its answers. A replica gives six signs of life in it. All replicas should
+    /// have the same.
+    pub lease: Duration,
     /// Bytes of all windows in this process. When live ones alone exceed it, new generations are served without
     /// durability.
     pub total: u64,
@@ -47,6 +52,7 @@ impl Default for Config {
             retention,
             tombstone: retention,
             claim: CLAIM_TIME,
+            lease: Duration::from_secs(10),
             total: 512 << 20,
             cached: Duration::from_secs(10),
             window: WindowConfig::default(),

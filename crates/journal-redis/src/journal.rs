@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    BodyDigest, Call, Check, Claim, Epoch, Found, Journal, Key, Level, Open, OpenRefusal, Order,
-    Ordered, Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable, Usage, Window,
+    BodyDigest, Call, Check, Claim, Epoch, Found, Journal, Key, Level, Notice, Open, OpenRefusal,
+    Order, Ordered, Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable, Usage, Window,
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -17,6 +17,7 @@ use crate::follow::Followers;
 use crate::link::ConnectError;
 use crate::nodes::Nodes;
 use crate::orders::{self, Orders};
+use crate::presence::{self, Presence};
 use crate::publish::Publishes;
 use crate::slot::Slot;
 use crate::table::Table;
@@ -27,8 +28,7 @@ use crate::target::Target;
 /// It belongs to the Tokio runtime that it was started in: its connections are tasks there, which end with it.
 pub struct RedisJournal {
     inner: Arc<Inner>,
-    _listener: AbortOnDropHandle<()>,
-    _checker: AbortOnDropHandle<()>,
+    _tasks: [AbortOnDropHandle<()>; 3],
 }
 
 pub(crate) struct Inner {
@@ -41,6 +41,7 @@ pub(crate) struct Inner {
     pub(crate) publishes: Publishes,
     pub(crate) durability: Durability,
     pub(crate) checks: Checks,
+    pub(crate) presence: tokio::sync::Mutex<Presence>,
 }
 
 impl RedisJournal {
@@ -67,18 +68,21 @@ impl RedisJournal {
             publishes: Publishes::default(),
             durability: Durability::new(level),
             checks: Checks::default(),
+            presence: tokio::sync::Mutex::default(),
         });
-        let listener = orders::listen(
-            Arc::downgrade(&inner),
-            subscription,
-            looks,
-            inner.nodes.changes(),
-        );
-        let checker = checks::watch(Arc::downgrade(&inner), inner.nodes.changes(), look);
+        let weak = || Arc::downgrade(&inner);
+        let changes = || inner.nodes.changes();
+        let listener = orders::listen(weak(), subscription, looks, changes());
+        let presence = presence::keep(weak(), inner.config.lease, changes());
+        let checker = checks::watch(weak(), changes(), look);
+        let tasks = [
+            tokio::spawn(listener),
+            tokio::spawn(presence),
+            tokio::spawn(checker),
+        ];
         Self {
             inner,
-            _listener: AbortOnDropHandle::new(tokio::spawn(listener)),
-            _checker: AbortOnDropHandle::new(tokio::spawn(checker)),
+            _tasks: tasks.map(AbortOnDropHandle::new),
         }
     }
 
@@ -214,8 +218,12 @@ impl Journal for RedisJournal {
         Call::under_way(self.inner.order(id, order))
     }
 
-    fn next_order(&self) -> Call<'_, (StreamId, Order)> {
+    fn next_notice(&self) -> Call<'_, (StreamId, Notice)> {
         Call::under_way(self.inner.orders.next())
+    }
+
+    fn depart(&self) -> Call<'_, ()> {
+        Call::under_way(self.inner.depart())
     }
 
     fn sweep(&self, _now: SystemTime) {
@@ -255,6 +263,9 @@ impl Inner {
             command.arg(key);
         }
         let mut removed = self.nodes.appends(id).call(&command, 0).await.map(|_| ());
+        if removed.is_ok() {
+            self.table().listed.there(id);
+        }
         for key in claims {
             removed = removed.and(self.free(key, id).await);
         }

@@ -80,6 +80,16 @@ impl Prefix {
         name
     }
 
+    /// The set of all replicas that may write anything, each with the time until which it is believed alive.
+    pub(crate) fn replicas(&self) -> String {
+        format!("{}{{presence}}:replicas", self.0)
+    }
+
+    /// The set of the generations that a replica writes. It shares the slot of [`replicas`](Self::replicas).
+    pub(crate) fn owned(&self, replica: Replica) -> String {
+        format!("{}{{presence}}:owned:{:032x}", self.0, replica.0)
+    }
+
     /// The channel on which a replica is given orders.
     pub(crate) fn orders(&self, replica: Replica) -> String {
         format!("{}{:032x}", self.all_orders(), replica.0)

@@ -21,6 +21,7 @@ mod keys;
 mod link;
 mod nodes;
 mod orders;
+mod presence;
 mod publish;
 mod readers;
 pub mod record;

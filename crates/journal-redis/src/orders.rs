@@ -4,12 +4,14 @@
 //! meta hash; whoever follows stays in the set of readers. So a writer that was out of touch looks at both, for all
 //! of its generations, each time its subscription is renewed, and nothing that was ordered is lost.
 //!
+//! The same channel tells a writer that its generation was taken from it; which it finds as well when it looks.
+//!
 //! One task of the journal listens. Readers that come and go are also what tells the writer whether to publish.
 
 use std::sync::Weak;
 use std::time::Duration;
 
-use streamweld_journal::{Order, Ordered, Replica, StreamId, Unreachable};
+use streamweld_journal::{Epoch, Notice, Order, Ordered, Replica, StreamId, Unreachable};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -19,8 +21,8 @@ use crate::script;
 
 /// Where orders come from: those that were given, and the wish to look for some.
 pub(crate) struct Orders {
-    given: mpsc::Sender<(StreamId, Order)>,
-    taken: tokio::sync::Mutex<mpsc::Receiver<(StreamId, Order)>>,
+    given: mpsc::Sender<(StreamId, Notice)>,
+    taken: tokio::sync::Mutex<mpsc::Receiver<(StreamId, Notice)>>,
     look: mpsc::Sender<StreamId>,
 }
 
@@ -42,7 +44,7 @@ impl Orders {
         _ = self.look.try_send(id);
     }
 
-    pub(crate) async fn next(&self) -> (StreamId, Order) {
+    pub(crate) async fn next(&self) -> (StreamId, Notice) {
         match self.taken.lock().await.recv().await {
             Some(order) => order,
             // The sender is beside the receiver, so this is never.
@@ -75,7 +77,8 @@ pub(crate) async fn listen(
         };
         match event {
             Event::Heard(Heard::Message(message)) => match parse(&message) {
-                Some((id, order)) => inner.ordered(id, order),
+                Some((id, Word::Order(order))) => inner.ordered(id, order),
+                Some((id, Word::Taken(by))) => inner.taken(id, by),
                 None => tracing::debug!("an order that nobody here understands"),
             },
             Event::Heard(Heard::Renewed) => inner.look_at_all().await,
@@ -124,9 +127,16 @@ impl Inner {
                 return Ok(Ordered::Passed);
             }
         };
-        Ok(match said.map_err(|_| Unreachable)?.word() {
-            "ok" => Ordered::Passed,
-            _ => Ordered::NoWriter,
+        let said = said.map_err(|_| Unreachable)?;
+        if said.word() != "ok" {
+            return Ok(Ordered::NoWriter);
+        }
+        let owner = said.with.first().and_then(Option::as_deref);
+        let owner = owner.and_then(|name| parse_replica(std::str::from_utf8(name).ok()?));
+        // Whoever stops it may fence it: that needs no proof that its writer is dead.
+        Ok(match owner {
+            Some(owner) if self.is_silent(owner).await => Ordered::NoWriter,
+            _ => Ordered::Passed,
         })
     }
 
@@ -197,10 +207,26 @@ impl Inner {
         self.give(id, order);
     }
 
+    /// Another replica has adopted, under this epoch, what this process may still take for its own.
+    fn taken(&self, id: StreamId, by: Epoch) {
+        {
+            let mut table = self.table();
+            if table.live.get(&id).is_none_or(|live| live.epoch >= by) {
+                return;
+            }
+            table.forget(id);
+        }
+        self.notify(id, Notice::Taken);
+    }
+
     /// Never waits: nobody may take orders here.
     fn give(&self, id: StreamId, order: Order) {
-        if self.orders.given.try_send((id, order)).is_err() {
-            tracing::warn!(stream_id = %id, ?order, "an order is not taken by anybody");
+        self.notify(id, Notice::Order(order));
+    }
+
+    pub(crate) fn notify(&self, id: StreamId, notice: Notice) {
+        if self.orders.given.try_send((id, notice)).is_err() {
+            tracing::warn!(stream_id = %id, "a notice is not taken by anybody");
         }
     }
 
@@ -221,6 +247,13 @@ impl Inner {
             return;
         };
         let part = |place: usize| said.with.get(place).and_then(Option::as_deref);
+        let text = |place: usize| std::str::from_utf8(part(place)?).ok();
+        let epoch = text(3).and_then(|epoch| Epoch::new(epoch.parse().ok()?));
+        if let (Some(writer), Some(epoch)) = (text(2), epoch) {
+            if writer != self.owner() {
+                return self.taken(id, epoch);
+            }
+        }
         if let Some(admin) = part(0) {
             let admin = admin == b"1";
             self.ordered(id, Order::Stop { admin });
@@ -251,22 +284,31 @@ pub(crate) enum Registered {
     Vanished,
 }
 
-/// `stop <id> <0|1>` or `readers <id> <replica> <0|1>`.
-fn parse(message: &[u8]) -> Option<(StreamId, Order)> {
+/// What a writer is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Order(Order),
+    /// Who writes under this epoch has its generation now.
+    Taken(Epoch),
+}
+
+/// `stop <id> <0|1>`, `readers <id> <replica> <0|1>` or `taken <id> <epoch>`.
+fn parse(message: &[u8]) -> Option<(StreamId, Word)> {
     let mut words = std::str::from_utf8(message).ok()?.split(' ');
     let what = words.next()?;
     let id = words.next()?.parse().ok()?;
-    let order = match what {
-        "stop" => Order::Stop {
+    let word = match what {
+        "stop" => Word::Order(Order::Stop {
             admin: parse_flag(words.next()?)?,
-        },
-        "readers" => Order::Readers {
+        }),
+        "readers" => Word::Order(Order::Readers {
             replica: parse_replica(words.next()?)?,
             any: parse_flag(words.next()?)?,
-        },
+        }),
+        "taken" => Word::Taken(Epoch::new(words.next()?.parse().ok()?)?),
         _ => return None,
     };
-    words.next().is_none().then_some((id, order))
+    words.next().is_none().then_some((id, word))
 }
 
 fn parse_flag(word: &str) -> Option<bool> {
@@ -277,7 +319,7 @@ fn parse_flag(word: &str) -> Option<bool> {
     }
 }
 
-fn parse_replica(word: &str) -> Option<Replica> {
+pub(crate) fn parse_replica(word: &str) -> Option<Replica> {
     let number = u128::from_str_radix(word, 16).ok()?;
     (word.len() == 32).then_some(Replica(number))
 }
@@ -295,23 +337,26 @@ mod tests {
         let read = |text: &str| parse(text.as_bytes());
         assert_eq!(
             read("stop 01arz3ndektsv4rrffq69g5fav 1"),
-            Some((id, Order::Stop { admin: true }))
+            Some((id, Word::Order(Order::Stop { admin: true })))
         );
         let replica = Replica(0xab);
         assert_eq!(
             read(&format!("readers {id} {:032x} 0", 0xab)),
             Some((
                 id,
-                Order::Readers {
+                Word::Order(Order::Readers {
                     replica,
                     any: false
-                }
+                })
             ))
         );
+        let taken = Word::Taken(Epoch::new(2).unwrap());
+        assert_eq!(read(&format!("taken {id} 2")), Some((id, taken)));
         for text in [
             "",
             "stop",
             "stop x 1",
+            "taken 01arz3ndektsv4rrffq69g5fav 0",
             "readers 01arz3ndektsv4rrffq69g5fav ab 1",
         ] {
             assert_eq!(read(text), None, "{text}");

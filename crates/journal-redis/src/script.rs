@@ -22,6 +22,8 @@ scripts! {
     OPEN "open.lua"
     FINISH "finish.lua"
     ADOPT "adopt.lua"
+    LOOK "look.lua"
+    FORGET "forget.lua"
     CLAIM "claim.lua"
     CLAIM_BODY "claim_body.lua"
     BIND "bind.lua"

@@ -16,11 +16,14 @@ use streamweld_journal::{
 use tokio::time::Instant;
 
 use crate::keys::Keys;
+use crate::presence::Listed;
 use crate::readers::Readers;
 
 #[derive(Default)]
 pub(crate) struct Table {
     pub(crate) live: HashMap<StreamId, Live>,
+    /// What others would find to be this process'.
+    pub(crate) listed: Listed,
     finished: HashMap<StreamId, Finished>,
     claims: HashMap<StreamId, Claimed>,
     /// Who followed logs that are not written here any more, until the generation is told.
@@ -148,7 +151,10 @@ impl Table {
     pub(crate) fn finishing(&mut self, window: &Arc<Window>) {
         if let Some(live) = self.live.get_mut(&window.id()) {
             live.seen = None;
-            live.window.get_or_insert_with(|| Arc::clone(window));
+            // One that only adds an end to what others wrote is nothing to read from.
+            if window.is_whole() {
+                live.window.get_or_insert_with(|| Arc::clone(window));
+            }
         }
     }
 
@@ -168,6 +174,7 @@ impl Table {
         if let Some(old) = self.live.insert(id, live) {
             self.meter.sub(old.charge);
         }
+        self.listed.there(id);
     }
 
     /// This process does not write the log any more, nor count it. Nobody will say that its followers have left: with

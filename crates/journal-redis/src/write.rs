@@ -41,29 +41,32 @@ impl Inner {
         let batch = window.staged_through(Seq::ZERO, Seq::FIRST);
         let created = batch.entries.first().map_or(now, |entry| entry.time);
         let label = window.label();
-        let said = script::OPEN
-            .run(
-                self.nodes.appends(id),
-                &[&keys.log, &keys.meta, &keys.gone],
-                &[
-                    entry_id(epoch, Seq::FIRST).as_bytes(),
-                    &record::encode(&batch, epoch),
-                    millis(self.config.live).as_bytes(),
-                    b"access",
-                    &owner.access,
-                    b"owner",
-                    self.owner().as_bytes(),
-                    b"epoch",
-                    epoch.to_string().as_bytes(),
-                    b"created",
-                    record::nanos(created).to_string().as_bytes(),
-                    b"label",
-                    &label,
-                    b"claims",
-                    &claims.concat(),
-                ],
-            )
-            .await;
+        let (entry, record) = (entry_id(epoch, Seq::FIRST), record::encode(&batch, epoch));
+        let (expiry, writer) = (millis(self.config.live), self.owner());
+        let (number, created) = (epoch.to_string(), record::nanos(created).to_string());
+        let claims = claims.concat();
+        let keys_of_it = [&keys.log[..], &keys.meta, &keys.gone];
+        let args: [&[u8]; 15] = [
+            entry.as_bytes(),
+            &record,
+            expiry.as_bytes(),
+            b"access",
+            &owner.access,
+            b"owner",
+            writer.as_bytes(),
+            b"epoch",
+            number.as_bytes(),
+            b"created",
+            created.as_bytes(),
+            b"label",
+            &label,
+            b"claims",
+            &claims,
+        ];
+        // Listed first: nobody would end a log that nobody knows of.
+        let open = script::OPEN.run(self.nodes.appends(id), &keys_of_it, &args);
+        let (listed, said) = tokio::join!(self.list(id), open);
+        self.settle_list(id, listed, &said);
         match said {
             Ok(said) if said.word() == "ok" => {
                 let live = Live {
@@ -282,19 +285,25 @@ impl Inner {
     ) -> Outcome<Refusal> {
         let keys = self.config.prefix.keys(id);
         self.table().doubt(id);
+        // First, so that the next one finds it should this process die with it.
+        let listed = self.list(id).await;
         let said = script::ADOPT
             .run(
                 self.nodes.appends(id),
-                &[&keys.log, &keys.meta],
+                &[&keys.log, &keys.meta, &keys.readers],
                 &[
                     expected.to_string().as_bytes(),
                     epoch.to_string().as_bytes(),
                     &record::mark(epoch, expected),
                     millis(self.config.live).as_bytes(),
                     self.owner().as_bytes(),
+                    keys.feed.as_bytes(),
+                    id.text().as_bytes(),
+                    self.config.prefix.all_orders().as_bytes(),
                 ],
             )
             .await;
+        self.settle_list(id, listed, &said);
         let Ok(said) = said else {
             return Outcome::Unknown;
         };
@@ -341,6 +350,20 @@ impl Inner {
         table.keep(id, live);
     }
 
+    /// What the list of this process holds after a generation on it was opened or adopted, or not.
+    fn settle_list(&self, id: StreamId, listed: bool, said: &Result<Said, Failure>) {
+        let mut table = self.table();
+        match said {
+            // It may be this process', and is nobody else's.
+            Err(Failure::Unanswered) => {}
+            Err(Failure::NotSent) => table.listed.missing(id),
+            Ok(_) | Err(Failure::Refused(_)) if !listed => table.listed.missing(id),
+            // It is this process' in a moment; see `Table::keep`.
+            Ok(said) if said.word() == "ok" => {}
+            Ok(_) | Err(Failure::Refused(_)) => table.listed.there(id),
+        }
+    }
+
     /// The log has its end: it is kept as long as it can be read, and so are its claims.
     pub(crate) async fn ended(&self, id: StreamId) {
         self.table().finish(id, self.config.cached);
@@ -358,9 +381,13 @@ impl Inner {
                 }
             }
             Outcome::No(Refusal::Vanished | Refusal::Ended) => _ = table.forget(id),
-            Outcome::No(Refusal::Fenced { .. } | Refusal::Full | Refusal::Unready)
-            | Outcome::Yes
-            | Outcome::Unknown => {}
+            // One that adopts again what it has is fenced by itself.
+            Outcome::No(Refusal::Fenced { epoch: by }) => {
+                if table.live.get(&id).is_some_and(|live| live.epoch < by) {
+                    table.forget(id);
+                }
+            }
+            Outcome::No(Refusal::Full | Refusal::Unready) | Outcome::Yes | Outcome::Unknown => {}
         }
     }
 }

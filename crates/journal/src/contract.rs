@@ -24,6 +24,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
+use bytes::Bytes;
+
 use crate::id::StreamId;
 use crate::level::Level;
 use crate::types::{Epoch, Seq};
@@ -165,9 +167,15 @@ pub trait Journal: Send + Sync + 'static {
     /// business, not the journal's.
     fn order(&self, id: StreamId, order: Order) -> Call<'_, Result<Ordered, Unreachable>>;
 
-    /// The next order for a generation that this process writes. One caller at a time. An order may be given more than
+    /// The next thing that has to be done here about a generation. One caller at a time. Each may be given more than
     /// once, also after a restart of the connection it comes by.
-    fn next_order(&self) -> Call<'_, (StreamId, Order)>;
+    fn next_notice(&self) -> Call<'_, (StreamId, Notice)>;
+
+    /// Says that this process writes nothing any more, so that nobody waits to find it dead. What it has left without an
+    /// end is found by the others as if it had died.
+    fn depart(&self) -> Call<'_, ()> {
+        Call::answered(())
+    }
 
     /// Lets go of what has expired, in backends that have to do it themselves.
     fn sweep(&self, now: SystemTime);
@@ -336,6 +344,26 @@ pub enum Order {
         /// Whether it has any now.
         any: bool,
     },
+}
+
+/// Something to do about a generation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// An order for one that this process writes.
+    Order(Order),
+    /// Another replica has adopted one that this process wrote: nothing of it can be appended here any more.
+    Taken,
+    /// One whose writer is gone, and that has no end. Others are told as well: the log decides who ends it.
+    Ownerless(Ownerless),
+}
+
+/// What is known of a log whose writer is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ownerless {
+    /// The epoch that it wrote under.
+    pub epoch: Epoch,
+    /// What it kept beside the log, see [`Window::set_label`].
+    pub label: Bytes,
 }
 
 /// One running process, for as long as it runs.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::contract::{
-    BodyDigest, Call, Check, Claim, Found, Journal, Key, Open, OpenRefusal, Order, Ordered,
+    BodyDigest, Call, Check, Claim, Found, Journal, Key, Notice, Open, OpenRefusal, Order, Ordered,
     Outcome, Refusal, Tail, Unreachable, Usage,
 };
 use crate::id::StreamId;
@@ -218,8 +218,12 @@ impl<J: Journal> Journal for Faulty<J> {
         self.inner.order(id, order)
     }
 
-    fn next_order(&self) -> Call<'_, (StreamId, Order)> {
-        self.inner.next_order()
+    fn next_notice(&self) -> Call<'_, (StreamId, Notice)> {
+        self.inner.next_notice()
+    }
+
+    fn depart(&self) -> Call<'_, ()> {
+        self.inner.depart()
     }
 
     fn sweep(&self, now: SystemTime) {

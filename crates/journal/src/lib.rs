@@ -36,8 +36,8 @@ pub mod conformance;
 pub mod faulty;
 
 pub use contract::{
-    Access, BodyDigest, CLAIM_TIME, Call, Check, Claim, Follow, Found, Journal, Key, Open,
-    OpenRefusal, Order, Ordered, Outcome, Refusal, Replica, Tail, Unreachable, Usage,
+    Access, BodyDigest, CLAIM_TIME, Call, Check, Claim, Follow, Found, Journal, Key, Notice, Open,
+    OpenRefusal, Order, Ordered, Outcome, Ownerless, Refusal, Replica, Tail, Unreachable, Usage,
 };
 pub use cursor::{Cursor, CursorError, parse_seq};
 pub use id::{IdText, ParseIdError, StreamId};

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::contract::{
-    BodyDigest, CLAIM_TIME, Call, Claim, Found, Journal, Key, Open, OpenRefusal, Order, Ordered,
-    Outcome, Refusal, Tail, Unreachable, Usage,
+    BodyDigest, CLAIM_TIME, Call, Claim, Found, Journal, Key, Notice, Open, OpenRefusal, Order,
+    Ordered, Outcome, Refusal, Tail, Unreachable, Usage,
 };
 use crate::id::StreamId;
 use crate::types::{Epoch, Seq};
@@ -174,7 +174,7 @@ impl Journal for Memory {
         Call::answered(Ok(Ordered::NoWriter))
     }
 
-    fn next_order(&self) -> Call<'_, (StreamId, Order)> {
+    fn next_notice(&self) -> Call<'_, (StreamId, Notice)> {
         Call::under_way(std::future::pending())
     }
 

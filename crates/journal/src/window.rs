@@ -93,6 +93,16 @@ impl Window {
         })
     }
 
+    /// A window behind `last`, of which and before it nothing is held: for a writer that has only to add to what others
+    /// wrote. Nobody can read what stands from it.
+    pub fn behind(id: StreamId, epoch: Epoch, last: Seq, now: SystemTime) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            prefix: Prefix::new(id),
+            state: Mutex::new(State::behind(last, epoch, now, WindowConfig::default())),
+        })
+    }
+
     /// Begins to stage entries that came at `now`. Holds the window's lock until it is dropped, so
     /// that everything one upstream read brought is staged together.
     pub fn stage(&self, now: SystemTime) -> Staging<'_> {
@@ -172,6 +182,11 @@ impl Window {
     /// Whose window this is.
     pub fn id(&self) -> StreamId {
         self.id
+    }
+
+    /// Whether it holds all entries that there ever were.
+    pub fn is_whole(&self) -> bool {
+        self.earliest() == Seq::FIRST
     }
 
     /// The epoch that new entries are written under.

@@ -48,7 +48,7 @@ pub(crate) async fn handle(
 }
 
 async fn serve(
-    app: &App,
+    app: &Arc<App>,
     token: Option<&Secret>,
     request: &Request<ClientBody>,
     peer: SocketAddr,
@@ -90,7 +90,7 @@ async fn serve(
 }
 
 async fn admin(
-    app: &App,
+    app: &Arc<App>,
     rest: &str,
     method: &Method,
     query: Option<&str>,

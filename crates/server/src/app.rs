@@ -13,6 +13,7 @@ use crate::config::{EdgeConfig, GenerationConfig, JournalConfig};
 use crate::followed::Followed;
 use crate::io::Breaker;
 use crate::metrics::Metrics;
+use crate::ownerless::Ownerless;
 
 /// The state of one server.
 pub(crate) struct App {
@@ -25,6 +26,7 @@ pub(crate) struct App {
     pub(crate) edge: EdgeConfig,
     pub(crate) metrics: Metrics,
     pub(crate) followed: Followed,
+    pub(crate) ownerless: Ownerless,
     /// Producers: shutdown waits for them.
     pub(crate) producers: TaskTracker,
     shutting_down: AtomicBool,
@@ -50,6 +52,7 @@ impl App {
             edge,
             metrics,
             followed: Followed::default(),
+            ownerless: Ownerless::default(),
             producers: TaskTracker::new(),
             shutting_down: AtomicBool::new(false),
         })

@@ -4,9 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use streamweld_generation::EndAs;
 use streamweld_generation::lifecycle::By;
 use streamweld_journal::{
-    Cursor, Order, Ordered, Reader, Step, StreamId, Tail, Unreachable, View, Window,
+    Cursor, Order, Ordered, Ownerless, Reader, Step, StreamId, Tail, Unreachable, View, Window,
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -18,18 +19,25 @@ use crate::error::{Error, ErrorCode};
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Has a generation stopped by whoever writes it, and waits for its terminal.
-pub(crate) async fn stop(app: &App, found: &Readable, by: By) -> Result<(), Error> {
+pub(crate) async fn stop(app: &Arc<App>, found: &Readable, by: By) -> Result<(), Error> {
     let (journal, window) = (&app.shared.journal, &found.window);
     let (id, until) = (window.id(), Instant::now() + app.edge.hold);
     let order = Order::Stop {
         admin: by == By::Admin,
     };
     let ordered = ask(id, until, || journal.order(id, order)).await?;
-    if ordered == Ordered::NoWriter {
-        let tail = ask(id, until, || journal.tail(id)).await?;
-        // It may have ended by itself just now. Else this is where another replica will take it over and end it.
-        if !matches!(tail, Tail::Last { terminal: true, .. }) {
-            return Err(owner_lost(id));
+    if ordered == Ordered::NoWriter && found.follow.is_some() {
+        // It may have ended by itself just now. Else it is ended from here.
+        if let Tail::Last {
+            epoch,
+            terminal: false,
+            ..
+        } = ask(id, until, || journal.tail(id)).await?
+        {
+            let label = window.label();
+            let log = Ownerless { epoch, label };
+            let how = EndAs::Stopped(by, Arc::clone(window));
+            app.ownerless.end(app, id, log, how);
         }
     }
     let ended = wait_for(window, |window| window.terminal().is_some());

@@ -29,6 +29,7 @@ mod idempotency;
 mod io;
 mod metrics;
 mod orders;
+mod ownerless;
 mod query;
 mod request_body;
 mod route;

@@ -5,9 +5,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use streamweld_generation::Registry;
 use streamweld_generation::lifecycle::By;
-use streamweld_journal::{Order, StreamId};
+use streamweld_generation::{EndAs, Registry};
+use streamweld_journal::{Notice, Order, StreamId};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -19,8 +19,12 @@ pub(crate) async fn obey(app: Arc<App>) -> Infallible {
         let app = Arc::clone(&app);
         async move {
             loop {
-                let (id, order) = app.shared.journal.next_order().await;
-                carry_out(&app.shared.registry, id, order);
+                let (id, notice) = app.shared.journal.next_notice().await;
+                match notice {
+                    Notice::Order(order) => carry_out(&app.shared.registry, id, order),
+                    Notice::Taken => taken(&app.shared.registry, id),
+                    Notice::Ownerless(log) => app.ownerless.end(&app, id, log, EndAs::OwnerLost),
+                }
             }
         }
     })
@@ -41,6 +45,13 @@ fn carry_out(registry: &Registry, id: StreamId, order: Order) {
             replica,
             any: false,
         } => handle.left_elsewhere(replica),
+    }
+}
+
+/// Another replica has it: whoever produces it here leaves it.
+fn taken(registry: &Registry, id: StreamId) {
+    if let Some(handle) = registry.find(id) {
+        handle.taken_over();
     }
 }
 

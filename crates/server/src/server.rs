@@ -179,8 +179,16 @@ impl Server {
         phase.send_replace(Phase::Closing);
         connections.close();
         let until = until.max(Instant::now() + FLUSH);
-        if timeout_at(until, connections.wait()).await.is_err() {
+        let journal = &app.shared.journal;
+        let (cut, departed) = tokio::join!(
+            timeout_at(until, connections.wait()),
+            timeout_at(until, journal.depart()),
+        );
+        if cut.is_err() {
             tracing::warn!(connections = connections.len(), "connections were cut");
+        }
+        if departed.is_err() {
+            tracing::debug!("the other replicas find out by themselves that this one is gone");
         }
     }
 }

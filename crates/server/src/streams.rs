@@ -1,5 +1,7 @@
 //! `/v1/streams/{id}`, `…/events` and `…/stop`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Response};
@@ -58,7 +60,7 @@ pub(crate) async fn state(
 
 /// Stops a generation for its client.
 pub(crate) async fn stop(
-    app: &App,
+    app: &Arc<App>,
     id: &str,
     method: &Method,
     headers: &HeaderMap,
@@ -70,7 +72,11 @@ pub(crate) async fn stop(
 }
 
 /// Stops a generation. Answers once the terminal is committed.
-pub(crate) async fn stop_as(app: &App, found: Readable, by: By) -> Result<Response<Body>, Error> {
+pub(crate) async fn stop_as(
+    app: &Arc<App>,
+    found: Readable,
+    by: By,
+) -> Result<Response<Body>, Error> {
     #[derive(Serialize)]
     struct Stopped {
         object: &'static str,

@@ -22,8 +22,8 @@ use streamweld_server::config::{JournalUrl, JournalUrlError, Place, Secret};
 
 use crate::values::{
     JournalPlace, Member, Url, address, backend_name, certificates, credential_header, duration,
-    journal_file, journal_size, orphan_policy, path_pattern, positive_duration, script,
-    script_file, secret, size, two_addresses,
+    journal_file, journal_size, orphan_policy, path_pattern, positive_duration, presence_lease,
+    script, script_file, secret, size, two_addresses,
 };
 
 use self::origin::Origin;
@@ -149,6 +149,9 @@ pub(crate) struct Serve {
     /// How long a generation can be read after its end
     #[arg(long, env = "STREAMWELD_RETENTION", value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub(crate) retention: Duration,
+    /// How long another replica must be silent to be taken for dead; the same on all of them
+    #[arg(long, env = "STREAMWELD_PRESENCE_LEASE", value_name = "TIME", default_value = "10s", value_parser = presence_lease)]
+    pub(crate) presence_lease: Duration,
 
     /// What happens when the last reader leaves: continue, cancel, cancel_after=TIME
     #[arg(long, env = "STREAMWELD_ORPHAN_POLICY", value_name = "POLICY", default_value = "continue", value_parser = orphan_policy)]

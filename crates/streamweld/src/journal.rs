@@ -29,6 +29,7 @@ pub(crate) async fn open(config: &JournalConfig) -> anyhow::Result<Arc<dyn Journ
             retention: config.retention,
             tombstone: config.retention,
             claim: config.claim,
+            lease: config.lease,
             total: config.total,
             window: WindowConfig {
                 max_bytes: config.per_generation,

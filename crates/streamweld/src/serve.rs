@@ -53,6 +53,7 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             per_generation: bytes(args.per_generation().as_u64()),
             total: args.journal_total.as_u64(),
             retention: args.retention,
+            lease: args.presence_lease,
             ..JournalConfig::default()
         },
         generation: GenerationConfig {
@@ -128,6 +129,7 @@ fn show(config: &Config) {
         per_generation = show_size(config.journal.per_generation as u64),
         total = show_size(config.journal.total),
         retention = time(config.journal.retention),
+        presence_lease = time(config.journal.lease),
         "journal"
     );
     info!(

@@ -232,6 +232,19 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     })
 }
 
+/// A lease that a replica can keep and whose end somebody may wait for: six signs of life in it, each of which may take
+/// a moment to be answered.
+pub(crate) fn presence_lease(text: &str) -> Result<Duration, String> {
+    let bounds = Duration::from_secs(1)..=Duration::from_secs(600);
+    duration(text).and_then(|value| {
+        if bounds.contains(&value) {
+            Ok(value)
+        } else {
+            Err("must be 1s to 10m".to_owned())
+        }
+    })
+}
+
 /// `16MiB`, `512KiB`, or plain bytes. Above zero.
 pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
     let size: ByteSize = text

@@ -9,8 +9,8 @@ use streamweld_tests::{End, PairSetup, blocks, events, metric, patience, wait_en
 use tokio::time::sleep;
 
 use super::{
-    AT_ONCE, Told, assert_all, assert_cut, assert_no_ids, assert_unknown, failures, in_three, key,
-    patient, setup,
+    AT_ONCE, Told, assert_all, assert_cut, assert_no_ids, assert_no_log, assert_unknown, failures,
+    in_three, key, patient, setup,
 };
 
 fn start() -> PairSetup {
@@ -51,7 +51,7 @@ async fn check(fault: impl Fn(&str) -> Vec<String>) {
     };
     patience(gone).await;
     assert_unknown(&pair, &told.id).await;
-    assert_eq!(pair.redis().cli(&["DBSIZE"]).await, "0");
+    assert_no_log(&mut pair).await;
     assert_eq!(metric(&pair.one.admin, &failures("vanished")).await, 1);
     assert_eq!(pair.mock.recorder().count(), 1);
 }

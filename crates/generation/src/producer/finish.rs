@@ -4,13 +4,13 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use streamweld_dialect::{Ending, error_ending, stopped_ending};
-use streamweld_journal::{Closed, Kind, Outcome, Refusal, TerminalParts};
+use streamweld_dialect::{Dialect, Ending, error_ending, stopped_ending};
+use streamweld_journal::{Closed, Kind, Outcome, Refusal, TerminalParts, Window};
 use tokio::time::{sleep, timeout};
 
 use super::Producer;
 use crate::committer::Progress;
-use crate::counters::EndLabels;
+use crate::counters::{Counters, EndLabels};
 use crate::lifecycle::End;
 use crate::log::Log;
 use crate::payload::{TerminalPayload, control_lines};
@@ -38,11 +38,11 @@ impl Producer {
         payload.upstream_last_event_id = self.intake.upstream_id();
         let stopped =
             (end.kind() == Kind::Stopped).then(|| stopped_ending(&transcript(window, dialect)));
-        self.stage_end(&end, &payload, now, stopped);
+        stage_end(window, dialect, &end, &payload, now, stopped);
         if end.kind() == Kind::Error {
             self.handle.mark_failed();
         }
-        self.count_end(&end);
+        count_end(&self.shared.counters, &end);
         log.ending(window.received());
         // A journal that is away is waited for within the bounds of healing; readers see the end meanwhile.
         match poll_fn(|cx| log.poll(cx)).await {
@@ -82,7 +82,14 @@ impl Producer {
         window.expose(false);
         let now = SystemTime::now();
         let payload = End::Incomplete.payload(window.id(), window.received().next(), now);
-        self.stage_end(&End::Incomplete, &payload, now, None);
+        stage_end(
+            window,
+            handle.spec().dialect,
+            &End::Incomplete,
+            &payload,
+            now,
+            None,
+        );
         // However long it takes: until then the log looks as if it went on.
         while !handle.shutdown_asked() {
             match self
@@ -95,6 +102,10 @@ impl Producer {
                 Outcome::No(Refusal::Full | Refusal::Unready) | Outcome::Unknown => {
                     sleep(LINGER / 100).await;
                 }
+                // It has an end from elsewhere, or gets one.
+                Outcome::No(Refusal::Fenced { .. } | Refusal::Ended) => {
+                    return window.close(Closed::Incomplete);
+                }
                 Outcome::No(_) => break,
             }
         }
@@ -103,47 +114,45 @@ impl Producer {
         window.close(Closed::Incomplete);
     }
 
-    fn stage_end(
-        &self,
-        end: &End,
-        payload: &TerminalPayload,
-        now: SystemTime,
-        ending: Option<Ending>,
-    ) {
-        let ending = ending.or_else(|| {
-            let code = end.code()?;
-            Some(error_ending(
-                self.handle.spec().dialect,
-                code,
-                &end.message().unwrap_or_default(),
-            ))
-        });
-        let (ending, id_at) =
-            ending.map_or((Vec::new(), None), |ending| (ending.bytes, ending.id_at));
-        self.handle.window().stage_terminal(
-            now,
-            TerminalParts {
-                kind: end.kind(),
-                code: end.code().map(str::to_owned),
-                lines: control_lines(end.kind(), payload),
-                ending,
-                id_at,
-            },
-        );
-    }
-
-    fn count_end(&self, end: &End) {
-        let labels = EndLabels {
-            outcome: end.kind().as_str(),
-            code: end.code().unwrap_or_default(),
-        };
-        self.shared.counters.ended.get_or_create(&labels).inc();
-    }
-
     /// The log is somebody else's now: how it ends is not told here, and no repeat may join what is left.
     pub(super) fn lost(&mut self) {
         self.lifecycle.internal();
         self.handle.mark_failed();
-        self.count_end(&End::Internal);
+        count_end(&self.shared.counters, &End::Internal);
     }
+}
+
+pub(crate) fn count_end(counters: &Counters, end: &End) {
+    let labels = EndLabels {
+        outcome: end.kind().as_str(),
+        code: end.code().unwrap_or_default(),
+    };
+    counters.ended.get_or_create(&labels).inc();
+}
+
+/// Stages the terminal of `end`, with the form that readers of the plain answer are shown.
+pub(crate) fn stage_end(
+    window: &Window,
+    dialect: Dialect,
+    end: &End,
+    payload: &TerminalPayload,
+    now: SystemTime,
+    ending: Option<Ending>,
+) {
+    let ending = ending.or_else(|| {
+        let code = end.code()?;
+        let message = end.message().unwrap_or_default();
+        Some(error_ending(dialect, code, &message))
+    });
+    let (ending, id_at) = ending.map_or((Vec::new(), None), |ending| (ending.bytes, ending.id_at));
+    window.stage_terminal(
+        now,
+        TerminalParts {
+            kind: end.kind(),
+            code: end.code().map(str::to_owned),
+            lines: control_lines(end.kind(), payload),
+            ending,
+            id_at,
+        },
+    );
 }

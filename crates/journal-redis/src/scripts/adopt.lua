@@ -1,6 +1,8 @@
--- Changes the writer: a record without entries under the new epoch, which every older one is smaller than.
--- KEYS log, meta
--- ARGV expected sequence, new epoch, record, expiry in ms, owner
+-- Changes the writer: a record without entries under the new epoch, which every older one is smaller than. It is
+-- published when others follow, so that they catch up, and the writer before is told.
+-- KEYS log, meta, readers
+-- ARGV expected sequence, new epoch, record, expiry in ms, owner, feed channel, id of the generation,
+--      prefix of the channels for orders
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 if not last then
   return {'vanished'}
@@ -22,9 +24,16 @@ if new == tonumber(epoch) then
 end
 redis.call('XADD', KEYS[1], ARGV[2] .. '-' .. seq, 'r', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
-local meta = redis.call('HMGET', KEYS[2], 'access', 'claims', 'label')
+local meta = redis.call('HMGET', KEYS[2], 'access', 'claims', 'label', 'owner')
 if meta[1] then
   redis.call('HSET', KEYS[2], 'epoch', ARGV[2], 'owner', ARGV[5])
   redis.call('PEXPIRE', KEYS[2], ARGV[4])
+end
+-- It is done, whoever hears of it.
+if redis.call('EXISTS', KEYS[3]) == 1 then
+  redis.pcall('PUBLISH', ARGV[6], ARGV[3])
+end
+if meta[4] and meta[4] ~= ARGV[5] then
+  redis.pcall('PUBLISH', ARGV[8] .. meta[4], 'taken ' .. ARGV[7] .. ' ' .. ARGV[2])
 end
 return {'ok', meta[1], meta[2], meta[3]}

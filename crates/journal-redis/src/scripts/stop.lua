@@ -7,4 +7,4 @@ if not meta[1] or meta[2] or redis.call('EXISTS', KEYS[1]) == 0 then
 end
 redis.call('HSET', KEYS[2], 'stop', ARGV[1])
 redis.call('PUBLISH', ARGV[3] .. meta[1], 'stop ' .. ARGV[2] .. ' ' .. ARGV[1])
-return {'ok'}
+return {'ok', meta[1]}

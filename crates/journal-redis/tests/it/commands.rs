@@ -12,7 +12,7 @@ use streamweld_journal_redis::{Config, RedisJournal, Timing};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use crate::connect::{config, connect, connect_with};
+use crate::connect::{config, connect_with};
 use crate::follow::{find, next_order, shows};
 use crate::writer::Writer;
 
@@ -33,6 +33,23 @@ async fn calls(server: &Server) -> BTreeMap<String, u64> {
 
 async fn forget(server: &Server) {
     assert_eq!(server.cli(&["CONFIG", "RESETSTAT"]).await, "OK");
+}
+
+/// A journal that has given its sign of life, and gives none again in any test.
+async fn connect(server: &Server) -> RedisJournal {
+    quiet(server, config()).await
+}
+
+async fn quiet(server: &Server, config: Config) -> RedisJournal {
+    let lease = Duration::from_secs(7200);
+    let journal = connect_with(server, Config { lease, ..config }).await;
+    let name = format!("{:032x}", journal.replica().0);
+    until("it has looked", async || {
+        let till = ["ZSCORE", "streamweld:{presence}:replicas", &name];
+        server.cli(&till).await.len() > 1
+    })
+    .await;
+    journal
 }
 
 /// Waits until what this journal has sent before, whether or not anybody waits for it, has been done: Redis handles
@@ -188,7 +205,7 @@ async fn an_idle_generation_costs_nothing() {
         ping,
         ..config().timing
     };
-    let journal = connect_with(&server, Config { timing, ..config() }).await;
+    let journal = quiet(&server, Config { timing, ..config() }).await;
     let mut writers = Vec::new();
     for _ in 0..20 {
         writers.push(Writer::opened(&journal).await);
@@ -207,6 +224,72 @@ async fn an_idle_generation_costs_nothing() {
     assert_eq!(calls, BTreeMap::new());
     let most = 3 * (took.as_millis() / ping.as_millis() + 2);
     assert!(u128::from(pings) <= most, "{pings} in {took:?}");
+}
+
+/// Once for all that it writes, and for all the others.
+#[tokio::test]
+async fn a_replica_costs_one_script_six_times_in_each_lease() {
+    let server = Server::new().await;
+    let lease = Duration::from_millis(1200);
+    let mut journals = Vec::new();
+    for _ in 0..3 {
+        journals.push(connect_with(&server, Config { lease, ..config() }).await);
+    }
+    let mut writers = Vec::new();
+    for _ in 0..20 {
+        writers.push(Writer::opened(&journals[0]).await);
+    }
+    forget(&server).await;
+    let began = Instant::now();
+    until("they have looked for some leases", async || {
+        calls(&server)
+            .await
+            .get("evalsha")
+            .is_some_and(|calls| *calls >= 60)
+    })
+    .await;
+    let (took, mut calls) = (began.elapsed(), calls(&server).await);
+    calls.remove("ping");
+    let looks = calls["evalsha"];
+    let most = 3 * (took.as_millis() * 6 / lease.as_millis() + 2);
+    assert!(u128::from(looks) <= most, "{looks} in {took:?}");
+    let each = ["evalsha", "time", "zadd", "zrangebyscore", "zscore"];
+    let mut expected: BTreeMap<_, _> = each.map(|name| (name.to_owned(), looks)).into();
+    expected.insert("pexpire".to_owned(), 2 * looks);
+    assert_eq!(calls, expected);
+}
+
+/// All that have ended since the last look go off the list together.
+#[tokio::test]
+async fn an_opening_and_an_end_cost_a_handful() {
+    let server = Server::new().await;
+    let journal = connect(&server).await;
+    let write = async || {
+        let writer = Writer::opened(&journal).await;
+        writer.stage_terminal();
+        assert_eq!(writer.finish().await, Outcome::Yes);
+    };
+    write().await;
+    forget(&server).await;
+    write().await;
+    let calls = calls(&server).await;
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|(name, calls)| (&**name, *calls))
+        .collect();
+    let expected = [
+        ("evalsha", 2),
+        // Whether somebody follows, or it was there before.
+        ("exists", 2),
+        ("hget", 1),
+        ("hset", 2),
+        ("pexpire", 5),
+        ("sadd", 1),
+        ("set", 1),
+        ("xadd", 2),
+        ("xrevrange", 1),
+    ];
+    assert_eq!(calls, expected);
 }
 
 /// Each follower registers and looks every five seconds.

@@ -3,11 +3,14 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use streamweld_journal::{Claim, Epoch, Found, Journal, OpenRefusal, Order, Ordered, Outcome, Seq};
+use streamweld_journal::{
+    Claim, Epoch, Found, Journal, Notice, OpenRefusal, Order, Ordered, Outcome, Seq,
+};
 use streamweld_journal_redis::testing::{Server, until};
 use streamweld_journal_redis::{Config, Target};
 
 use crate::connect::{config, connect, connect_to, connect_with};
+use crate::presence::{REPLICAS, names, ownerless};
 use crate::writer::Writer;
 
 #[tokio::test]
@@ -161,9 +164,13 @@ async fn the_documented_rights_are_enough() {
     assert_eq!(server.cli(&user).await, "OK");
     let url = format!("redis://app:word@{}", server.address());
     let target = Target::parse(&url).unwrap();
+    let short = Config {
+        lease: Duration::from_millis(1200),
+        ..config()
+    };
     let (here, there) = (
-        connect_to(target.clone(), config()).await,
-        connect_to(target, config()).await,
+        connect_to(target.clone(), short.clone()).await,
+        connect_to(target.clone(), short.clone()).await,
     );
     let writer = Writer::unopened(&here);
     let (id, now) = (writer.id(), SystemTime::now());
@@ -179,13 +186,13 @@ async fn the_documented_rights_are_enough() {
     else {
         panic!("it is followed")
     };
-    here.next_order().await;
+    here.next_notice().await;
     writer.window.set_label(Bytes::from_static(b"label"));
     writer.stage("a");
     assert_eq!(writer.append().await, Outcome::Yes);
     let stop = Order::Stop { admin: false };
     assert_eq!(there.order(id, stop).await, Ok(Ordered::Passed));
-    assert_eq!(here.next_order().await, (id, stop));
+    assert_eq!(here.next_notice().await, (id, Notice::Order(stop)));
     assert_eq!(
         here.adopt(id, Seq::new(2), Epoch::new(2).unwrap(), now)
             .await,
@@ -197,6 +204,16 @@ async fn the_documented_rights_are_enough() {
     until("its end is here", async || window.terminal().is_some()).await;
     assert_eq!(here.release([1; 32], id).await, Ok(()));
     here.remove(id).await;
+    // A replica that dies with what it writes is looked after by the other.
+    let dies = connect_to(target, short).await;
+    let left = Writer::opened(&dies).await.id();
+    drop(dies);
+    assert_eq!(ownerless(&here).await.0, left);
+    here.remove(left).await;
+    names(&server, REPLICAS, 2).await;
+    for journal in [&here, &there] {
+        journal.depart().await;
+    }
     assert_eq!(server.cli(&["KEYS", "*"]).await, "");
     // Nothing was refused on the way.
     assert_eq!(server.cli(&["ACL", "LOG"]).await, "");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    Closed, Epoch, Follow, Found, Journal, Order, Ordered, Outcome, Reader, Seq, Step, StreamId,
-    Tail, View, Window,
+    Closed, Epoch, Follow, Found, Journal, Notice, Order, Ordered, Outcome, Reader, Seq, Step,
+    StreamId, Tail, View, Window,
 };
 use streamweld_journal_redis::RedisJournal;
 use streamweld_journal_redis::testing::{Server, until};
@@ -58,8 +58,11 @@ async fn append(writer: &Writer<'_>) {
 }
 
 pub(crate) async fn next_order(journal: &RedisJournal) -> (StreamId, Order) {
-    let order = timeout(Duration::from_secs(10), journal.next_order()).await;
-    order.expect("an order comes")
+    let notice = timeout(Duration::from_secs(10), journal.next_notice()).await;
+    match notice.expect("an order comes") {
+        (id, Notice::Order(order)) => (id, order),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]

@@ -19,11 +19,11 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn new(epoch: Epoch, config: WindowConfig) -> Self {
+    pub(super) fn new(first: Seq, epoch: Epoch, config: WindowConfig) -> Self {
         Self {
             sealed: VecDeque::new(),
             sealed_bytes: 0,
-            tail: Tail::new(Seq::FIRST, epoch),
+            tail: Tail::new(first, epoch),
             filled: 0,
             // An eighth of the ring at most, so that the ring turns in small steps.
             largest: (config.max_bytes / 8).clamp(FIRST_BLOCK, LARGEST_BLOCK),

@@ -39,13 +39,18 @@ pub(crate) struct State {
 
 impl State {
     pub(super) fn new(epoch: Epoch, now: SystemTime, config: WindowConfig) -> Self {
+        Self::behind(Seq::ZERO, epoch, now, config)
+    }
+
+    /// Without what stands up to `last`.
+    pub(super) fn behind(last: Seq, epoch: Epoch, now: SystemTime, config: WindowConfig) -> Self {
         Self {
             // Whole milliseconds, so that a time counted from here reads as the time itself does.
             began: now - fraction(now),
             max_bytes: config.max_bytes,
             epoch,
-            blocks: Blocks::new(epoch, config),
-            committed: Seq::ZERO,
+            blocks: Blocks::new(last.next(), epoch, config),
+            committed: last,
             exposed: false,
             given_up: false,
             abandoned: false,

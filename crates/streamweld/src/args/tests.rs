@@ -74,6 +74,14 @@ fn times_have_a_unit_and_bounds() {
             &[&format!("--{setting}"), "100 years"],
         );
     }
+    accept(&["--presence-lease=1s"]);
+    accept(&["--presence-lease=10m"]);
+    for lease in ["999ms", "601s"] {
+        check(
+            &["--presence-lease", lease],
+            &["--presence-lease", "1s to 10m"],
+        );
+    }
     check(
         &["--orphan-policy=cancel_after=101years"],
         &["--orphan-policy", "100 years"],

@@ -1,0 +1,177 @@
+//! Ending a generation whose owner is gone.
+//!
+//! The log decides. Whoever adopts it from exactly its last entry, under a later epoch, writes its end; an owner that
+//! was only out of touch is refused from then on, and so is everybody else who tries. What is written here is read as
+//! if any other replica had written it: the end goes into a window of its own, behind what stands, and no reader sees
+//! it before the journal has it. Continuing such an answer would begin with the same adoption.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use streamweld_dialect::{Dialect, Ending, stopped_ending};
+use streamweld_journal::{
+    Epoch, Journal, Outcome, Ownerless, Reader, Refusal, Seq, Step, StreamId, Tail, View, Window,
+};
+use tokio::time::{sleep, timeout};
+
+use crate::lifecycle::{By, End};
+use crate::payload::Label;
+use crate::producer::Shared;
+use crate::producer::finish::{count_end, stage_end};
+use crate::transcript::transcript;
+
+/// How to end it.
+#[derive(Clone, Debug)]
+pub enum EndAs {
+    /// As an error: its owner is gone.
+    OwnerLost,
+    /// As asked for. What has been said so far is in the window, which follows the log.
+    Stopped(By, Arc<Window>),
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakenOver {
+    /// It has its end, from here.
+    Ended,
+    /// It has an end, or another writer, or is gone: somebody else was first.
+    NotOurs,
+    /// The journal has not answered, and nobody wants to go on asking. It may be adopted.
+    GivenUp,
+}
+
+/// How often a journal that does not answer is asked again.
+const AGAIN: Duration = Duration::from_millis(250);
+/// How long a window that follows may take to come as far as the log.
+const CATCH_UP: Duration = Duration::from_secs(5);
+
+/// Ends a generation that nobody writes, for as long as `keep_on` says so.
+///
+/// # Cancel safety
+/// None: dropped in between, it leaves a generation that this process has adopted and nobody ends.
+pub async fn take_over(
+    shared: &Shared,
+    id: StreamId,
+    log: &Ownerless,
+    how: &EndAs,
+    keep_on: impl Fn() -> bool,
+) -> TakenOver {
+    let journal = &*shared.journal;
+    let (epoch, last) = match adopt(journal, id, log.epoch, &keep_on).await {
+        Ok(adopted) => adopted,
+        Err(outcome) => return outcome,
+    };
+    let label: Option<Label> = serde_json::from_slice(&log.label).ok();
+    let dialect = label.and_then(|label| label.open.dialect.parse().ok());
+    let dialect = dialect.unwrap_or(Dialect::Generic);
+    let now = SystemTime::now();
+    let (end, shown): (End, Option<Ending>) = match how {
+        EndAs::OwnerLost => (End::OwnerLost, None),
+        EndAs::Stopped(by, read) => {
+            // The adoption has been told to whoever follows, so what is missing comes now.
+            _ = timeout(CATCH_UP, caught_up(read, last)).await;
+            let shown = stopped_ending(&transcript(read, dialect));
+            (End::Stopped(*by), Some(shown))
+        }
+    };
+    let window = Window::behind(id, epoch, last, now);
+    window.set_label(log.label.clone());
+    let payload = end.payload(id, last.next(), now);
+    stage_end(&window, dialect, &end, &payload, now, shown);
+    let outcome = finish(journal, &window, last, &keep_on).await;
+    if outcome == TakenOver::Ended {
+        count_end(&shared.counters, &end);
+        tracing::info!(
+            stream_id = %id,
+            outcome = end.kind().as_str(),
+            code = end.code(),
+            entries = window.received().get(),
+            "generation ended for an owner that is gone"
+        );
+    }
+    outcome
+}
+
+/// Adopts a log that is still written under the epoch `gone`. Gives the new epoch, and the last entry.
+async fn adopt(
+    journal: &dyn Journal,
+    id: StreamId,
+    gone: Epoch,
+    keep_on: impl Fn() -> bool,
+) -> Result<(Epoch, Seq), TakenOver> {
+    // Nobody else's, or perhaps this process' own after an adoption without an answer.
+    let mut may_be_ours = false;
+    loop {
+        match journal.tail(id).await {
+            Ok(Tail::Last {
+                epoch,
+                last,
+                terminal: false,
+                ..
+            }) if epoch == gone || may_be_ours => {
+                let next = epoch.next();
+                match journal.adopt(id, last, next, SystemTime::now()).await {
+                    Outcome::Yes => return Ok((next, last)),
+                    Outcome::No(_) => return Err(TakenOver::NotOurs),
+                    Outcome::Unknown => may_be_ours = true,
+                }
+            }
+            Ok(_) => return Err(TakenOver::NotOurs),
+            Err(_) => {}
+        }
+        if !keep_on() {
+            return Err(TakenOver::GivenUp);
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+/// Appends the end that is staged behind `last`.
+async fn finish(
+    journal: &dyn Journal,
+    window: &Arc<Window>,
+    last: Seq,
+    keep_on: impl Fn() -> bool,
+) -> TakenOver {
+    loop {
+        match journal.finish(window, last, SystemTime::now()).await {
+            Outcome::Yes => return TakenOver::Ended,
+            Outcome::No(Refusal::Full) => {}
+            Outcome::No(_) => return TakenOver::NotOurs,
+            // It may stand.
+            Outcome::Unknown => match journal.tail(window.id()).await {
+                Ok(Tail::Last {
+                    terminal: true,
+                    last,
+                    digest,
+                    ..
+                }) if window.digest(last) == Some(digest) => return TakenOver::Ended,
+                Ok(Tail::Last {
+                    terminal: false,
+                    epoch,
+                    ..
+                }) if epoch == window.epoch() => {}
+                Ok(_) => return TakenOver::NotOurs,
+                Err(_) => {}
+            },
+        }
+        if !keep_on() {
+            return TakenOver::GivenUp;
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+/// Waits until a window that follows has come to `last`, or will not.
+async fn caught_up(window: &Arc<Window>, last: Seq) {
+    let view = View {
+        ids: true,
+        control: true,
+    };
+    while window.committed() < last {
+        let mut reader = Reader::new(Arc::clone(window), window.committed(), view);
+        if let Step::End { .. } | Step::Closed(_) = reader.next(1).await {
+            return;
+        }
+    }
+}
