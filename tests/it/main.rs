@@ -15,6 +15,7 @@ mod faults;
 mod first;
 mod idempotency;
 mod journal_loss;
+mod lagging;
 mod orphan;
 mod owner_lost;
 mod profile;

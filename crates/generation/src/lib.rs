@@ -50,4 +50,4 @@ pub use self::registry::Registry;
 pub use self::retry::{RetryKey, RetryWindow};
 pub use self::source::{ByteSource, Read};
 pub use self::takeover::{EndAs, TakenOver, take_over};
-pub use self::transcript::transcript;
+pub use self::transcript::{Whole, transcript, whole_transcript};

@@ -45,10 +45,16 @@ impl Drop for Presence {
 }
 
 impl Attached {
-    /// A reader of a running generation.
+    /// A reader of a running generation, after `after`.
     #[must_use]
     pub fn live(presence: Presence, after: Seq, view: View) -> Self {
         let reader = Reader::new(Arc::clone(presence.handle.window()), after, view);
+        Self::running(presence, reader)
+    }
+
+    /// The same, of a reader that is there already.
+    #[must_use]
+    pub fn running(presence: Presence, reader: Reader) -> Self {
         Self {
             reader,
             presence: Some(presence),
@@ -58,9 +64,9 @@ impl Attached {
 
     /// A reader of a generation without a producer here: it has ended, or another replica writes it.
     #[must_use]
-    pub fn elsewhere(window: Arc<Window>, follow: Option<Follow>, after: Seq, view: View) -> Self {
+    pub fn elsewhere(reader: Reader, follow: Option<Follow>) -> Self {
         Self {
-            reader: Reader::new(window, after, view),
+            reader,
             presence: None,
             _follow: follow,
         }

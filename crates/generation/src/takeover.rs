@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use streamweld_dialect::{Dialect, Ending, stopped_ending};
 use streamweld_journal::{
     Epoch, Journal, Outcome, Ownerless, Reader, Refusal, Seq, Step, StreamId, Tail, View, Window,
+    WindowConfig,
 };
 use tokio::time::{sleep, timeout};
 
@@ -18,7 +19,7 @@ use crate::lifecycle::{By, End};
 use crate::payload::Label;
 use crate::producer::Shared;
 use crate::producer::finish::{count_end, stage_end};
-use crate::transcript::transcript;
+use crate::transcript::{transcript, whole_transcript};
 
 /// How to end it.
 #[derive(Clone, Debug)]
@@ -70,11 +71,14 @@ pub async fn take_over(
         EndAs::Stopped(by, read) => {
             // The adoption has been told to whoever follows, so what is missing comes now.
             _ = timeout(CATCH_UP, caught_up(read, last)).await;
-            let shown = stopped_ending(&transcript(read, dialect));
+            let whole = timeout(CATCH_UP, whole_transcript(read, dialect)).await;
+            let said = whole.map_or_else(|_| transcript(read, dialect), |whole| whole.transcript);
+            let shown = stopped_ending(&said);
             (End::Stopped(*by), Some(shown))
         }
     };
-    let window = Window::behind(id, epoch, last, now);
+    let window = Window::new(id, epoch, now, WindowConfig::default());
+    window.begin_after(last);
     window.set_label(log.label.clone());
     let payload = end.payload(id, last.next(), now);
     stage_end(&window, dialect, &end, &payload, now, shown);

@@ -1,4 +1,7 @@
 //! Filling a window with what stands in Redis.
+//!
+//! A window that is filled begins with the record that holds the cursor it was asked for with, and not with the log:
+//! what lies before is read in pages by whoever needs it.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,8 +14,11 @@ use streamweld_journal::{
 
 use crate::journal::Inner;
 use crate::keys::Keys;
+use crate::link::Answer;
+use crate::pages::Entries;
 use crate::record;
-use crate::tail::{LAST_ID, stream_entries};
+use crate::slot::Slot;
+use crate::tail::LAST_ID;
 
 /// What the meta hash of a log says.
 pub(crate) struct Meta {
@@ -34,7 +40,12 @@ impl Meta {
 }
 
 impl Inner {
-    pub(crate) async fn find(self: &Arc<Self>, id: StreamId) -> Result<Found, Unreachable> {
+    /// Looks a log up for a reader that stands at `after`.
+    pub(crate) async fn find(
+        self: &Arc<Self>,
+        id: StreamId,
+        after: Seq,
+    ) -> Result<Found, Unreachable> {
         if let Some(found) = self.find_here(id) {
             return Ok(found);
         }
@@ -48,7 +59,7 @@ impl Inner {
             return Ok(found);
         }
         match (meta, gone) {
-            (Some(meta), _) => self.follow(id, keys, meta).found().await,
+            (Some(meta), _) => self.follow(id, keys, meta, after).found().await,
             (None, Some(access)) => Ok(Found::Expired { access }),
             (None, None) => Ok(Found::Unknown),
         }
@@ -99,28 +110,14 @@ impl Inner {
         place: &mut Place,
     ) -> Result<Shown, Unreachable> {
         loop {
-            let mut command = redis::cmd("XRANGE");
-            command
-                .arg(&keys.log)
-                .arg(&place.after)
-                .arg("+")
-                .arg("COUNT")
-                .arg(PAGE);
-            let answer = self
-                .nodes
-                .reads(window.id())
-                .call(&command, PAGE_BYTES)
-                .await;
-            let answer = answer.map_err(|_| Unreachable)?;
-            let mut entries = stream_entries(answer.value).ok_or(Unreachable)?;
-            let is_last = entries.len() < PAGE;
-            let doubtful = self.take_doubtful(
-                &mut entries,
-                is_last,
-                place,
-                window.id(),
-                (keys, answer.connection),
-            );
+            let read = match &place.next {
+                Next::Holding(seq) => self.begin(keys, *seq).await?,
+                Next::Behind(id) => self.range(keys, &format!("({id}"), PAGE).await?,
+            };
+            let (mut entries, connection) = (read.value, read.connection);
+            // Behind the greatest id there is nothing to ask for.
+            let is_last = entries.len() < PAGE || entries.iter().any(|(id, _)| id == LAST_ID);
+            let doubtful = self.take_doubtful(&mut entries, is_last, place, (keys, connection));
             let doubtful = doubtful.await;
             for (_, record) in &entries {
                 match place.show(window, record) {
@@ -128,35 +125,48 @@ impl Inner {
                     other => return Ok(other),
                 }
             }
-            let Some((newest, _)) = entries.last().filter(|_| !is_last) else {
+            if let Some((newest, _)) = entries.last() {
+                place.next = Next::Behind(newest.clone());
+            }
+            if is_last {
                 // Of a log that has its end, a part is no answer, nor is nothing of one that has begun.
                 let is_needed = |at: &str| at == LAST_ID || window.received() == Seq::ZERO;
                 return match doubtful {
                     Some(at) if is_needed(&at) => Err(Unreachable),
                     Some(_) | None => Ok(Shown::Yes),
                 };
-            };
-            place.after = format!("({newest}");
+            }
         }
     }
-}
 
-impl Inner {
+    /// Where a window begins that is asked for with the cursor `seq`. A client can ask with anything: with what does not
+    /// stand yet, it begins with the end of the log.
+    async fn begin(&self, keys: &Keys, seq: Seq) -> Result<Answer<Entries>, Unreachable> {
+        let read = self.holding(keys, seq, PAGE).await?;
+        if read.value.is_empty() && seq > Seq::FIRST {
+            return self.newest(keys).await;
+        }
+        Ok(read)
+    }
+
     /// Takes the newest record out if it may not be at the level yet, and gives its id. All before it are: a writer
     /// appends behind nothing else.
     async fn take_doubtful(
         &self,
-        entries: &mut Vec<(String, Vec<u8>)>,
+        entries: &mut Entries,
         is_last: bool,
         place: &Place,
-        id: StreamId,
         (keys, connection): (&Keys, u64),
     ) -> Option<String> {
         if place.sure || self.durability.level() == Level::Async || entries.is_empty() {
             return None;
         }
         // Of a full page the last comes again with the next one.
-        if is_last && self.is_sure(self.nodes.reads(id), connection, keys).await {
+        if is_last
+            && self
+                .is_sure(self.nodes.reads(Slot::of(&keys.log)), connection, keys)
+                .await
+        {
             return None;
         }
         entries.pop().map(|(at, _)| at)
@@ -165,22 +175,19 @@ impl Inner {
 
 /// How far a window has been filled.
 pub(crate) struct Place {
-    /// Where in the stream to read on.
-    after: String,
+    next: Next,
     /// The epoch of the last record.
     epoch: Epoch,
     /// All of the log is known to be at the level.
     sure: bool,
 }
 
-impl Default for Place {
-    fn default() -> Self {
-        Self {
-            after: "-".into(),
-            epoch: Epoch::FIRST,
-            sure: false,
-        }
-    }
+/// Where in the stream to read on.
+enum Next {
+    /// With the record that holds this entry. Nothing was read yet.
+    Holding(Seq),
+    /// Behind this id.
+    Behind(String),
 }
 
 /// What became of a record.
@@ -195,20 +202,24 @@ pub(crate) enum Shown {
 }
 
 impl Place {
-    /// The start of a log.
-    pub(crate) fn start(meta: &Meta) -> Self {
+    /// The beginning of a window for readers at `after`.
+    pub(crate) fn at(after: Seq, sure: bool) -> Self {
         Self {
-            sure: meta.sure,
-            ..Self::default()
+            next: Next::Holding(after),
+            epoch: Epoch::FIRST,
+            sure,
         }
     }
 
-    /// Shows a record to the readers of a window.
+    /// Shows a record to the readers of a window. An empty window begins with the first one it is shown.
     pub(crate) fn show(&mut self, window: &Window, bytes: &[u8]) -> Shown {
         let Ok(record) = record::decode(bytes) else {
             tracing::error!(stream_id = %window.id(), "what stands in Redis cannot be read");
             return Shown::Broken;
         };
+        if window.received() == Seq::ZERO && record.first > Seq::FIRST {
+            window.begin_after(Seq::new(record.first.get() - 1));
+        }
         let received = window.received();
         // A later writer goes on from what stood. If that is behind what was shown, Redis has lost some of it, and
         // what comes would be other events under the same sequences.
@@ -228,10 +239,10 @@ impl Place {
             .last()
             .is_some_and(|(of_record, _)| of_record == last)
         {
-            self.after = match record.terminal {
-                Some(_) => format!("({LAST_ID}"),
-                None => format!("({}-{last}", record.epoch),
-            };
+            self.next = Next::Behind(match record.terminal {
+                Some(_) => LAST_ID.to_owned(),
+                None => format!("{}-{last}", record.epoch),
+            });
         }
         Shown::Yes
     }
@@ -267,5 +278,3 @@ fn meta(fields: Value) -> Option<Meta> {
 
 /// Records in one answer: bounded, so that nothing else waits long behind it.
 const PAGE: usize = 32;
-/// What such an answer may weigh, for its deadline: a batch is at most some 64 KiB, one after an outage far more.
-const PAGE_BYTES: usize = 16 << 20;

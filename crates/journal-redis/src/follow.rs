@@ -9,13 +9,16 @@
 //! or does not continue what was shown, its readers are told that the rest is missing. A follower ends with its log,
 //! or a short while after its last reader left.
 //!
+//! The window begins with the cursor of the first who asks; whoever stands before it reads pages up to there (see
+//! [`pages`](crate::pages)).
+//!
 //! A log that has ended is read in the same way, without the channel: however many ask for it at once, it is read once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use streamweld_journal::{Access, Closed, Follow, Found, StreamId, Unreachable, Window};
+use streamweld_journal::{Access, Closed, Follow, Found, Seq, StreamId, Unreachable, Window};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
@@ -136,8 +139,14 @@ impl Part {
 }
 
 impl Inner {
-    /// A part in the follower of a log, which is started if there is none.
-    pub(crate) fn follow(self: &Arc<Self>, id: StreamId, keys: Keys, meta: Meta) -> Part {
+    /// A part in the follower of a log, which is started at `after` if there is none.
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        id: StreamId,
+        keys: Keys,
+        meta: Meta,
+        after: Seq,
+    ) -> Part {
         let mut inside = self.followers.lock();
         while inside.tasks.try_join_next().is_some() {}
         let inside = &mut *inside;
@@ -146,9 +155,10 @@ impl Inner {
             let left = Arc::new(Notify::new());
             let access = meta.access;
             let channel = (!meta.ended).then(|| keys.feed.clone());
-            let place = Place::start(&meta);
+            let place = Place::at(after, meta.sure);
             let window = meta.window(id, self.config.window);
             window.charge_to(Some(self.table().meter()));
+            window.set_earlier(self.earlier(id));
             let follower = Follower {
                 id,
                 window: Arc::clone(&window),

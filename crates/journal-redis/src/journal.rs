@@ -134,7 +134,13 @@ impl Journal for RedisJournal {
         owner: &'a Open,
         now: SystemTime,
     ) -> Call<'a, Outcome<OpenRefusal>> {
-        Call::under_way(self.inner.open(window, owner, now))
+        Call::under_way(async move {
+            let outcome = self.inner.open(window, owner, now).await;
+            if outcome == Outcome::Yes {
+                window.set_earlier(self.inner.earlier(window.id()));
+            }
+            outcome
+        })
     }
 
     fn append<'a>(
@@ -169,7 +175,16 @@ impl Journal for RedisJournal {
     }
 
     fn find(&self, id: StreamId, _now: SystemTime) -> Call<'_, Result<Found, Unreachable>> {
-        Call::under_way(self.inner.find(id))
+        Call::under_way(self.inner.find(id, Seq::ZERO))
+    }
+
+    fn find_after(
+        &self,
+        id: StreamId,
+        after: Seq,
+        _now: SystemTime,
+    ) -> Call<'_, Result<Found, Unreachable>> {
+        Call::under_way(self.inner.find(id, after))
     }
 
     /// Those that this process holds at the moment; Redis is not searched.

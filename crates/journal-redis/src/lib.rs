@@ -3,7 +3,8 @@
 //! A generation is one Redis stream whose entries are batches; see [`record`] for their form and docs/journal.md for
 //! keys, expiry and what each command guarantees. The writer's window is still what local readers read: an append
 //! sends the batch that its owner has staged, as one command, and answers what became of it. Other replicas fill a
-//! window of their own from what stands.
+//! window of their own from what stands. Either window is bounded; a reader that stands before it is given the log in
+//! pages.
 //!
 //! What is promised is what Redis promises: an append that has its yes is in the memory of that server, and, at a
 //! [level](streamweld_journal::Level) above that, on replicas of it or on its disk. What a failover loses all the same
@@ -21,6 +22,7 @@ mod keys;
 mod link;
 mod nodes;
 mod orders;
+mod pages;
 mod presence;
 mod publish;
 mod readers;

@@ -62,6 +62,8 @@ macro_rules! for_each_case {
             an_id_that_never_was_is_unknown
             a_log_is_found_with_its_access
             a_finished_log_is_found
+            a_log_is_found_for_a_reader_anywhere_in_it
+            what_the_ring_let_go_is_read_in_order_or_refused
             removed_log_leaves_no_trace
             removing_nothing_is_fine
             first_claim_wins

@@ -121,6 +121,18 @@ pub trait Journal: Send + Sync + 'static {
     /// Looks a generation up for a reader.
     fn find(&self, id: StreamId, now: SystemTime) -> Call<'_, Result<Found, Unreachable>>;
 
+    /// The same for a reader that stands at `after`. What lies before need not be in the window, where the backend can
+    /// give it later ([`Window::earlier`]); nor need there be such a place.
+    fn find_after(
+        &self,
+        id: StreamId,
+        after: Seq,
+        now: SystemTime,
+    ) -> Call<'_, Result<Found, Unreachable>> {
+        let _ = after;
+        self.find(id, now)
+    }
+
     /// The finished logs that can still be found, for those who operate them. Looking is not reading.
     fn finished(&self, now: SystemTime) -> Call<'_, Result<Vec<Arc<Window>>, Unreachable>>;
 

@@ -159,6 +159,16 @@ impl<J: Journal> Journal for Faulty<J> {
         Call::under_way(self.ask(Op::Find, id, async move || self.inner.find(id, now).await))
     }
 
+    fn find_after(
+        &self,
+        id: StreamId,
+        after: Seq,
+        now: SystemTime,
+    ) -> Call<'_, Result<Found, Unreachable>> {
+        let call = async move || self.inner.find_after(id, after, now).await;
+        Call::under_way(self.ask(Op::Find, id, call))
+    }
+
     fn finished(&self, now: SystemTime) -> Call<'_, Result<Vec<Arc<Window>>, Unreachable>> {
         self.inner.finished(now)
     }

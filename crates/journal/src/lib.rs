@@ -16,11 +16,15 @@
 //! under their sequence. While no backend answers, a window may be exposed: readers then see what
 //! was received as well, without ids.
 //!
+//! A window is bounded and may begin anywhere. What a journal still has before it a reader is given in
+//! pages ([`Earlier`]); where there is nothing before it, a reader that it has passed by is told.
+//!
 //! This crate does no I/O, spawns nothing, reads no clock (time is an argument) and never looks
 //! inside a payload.
 
 mod contract;
 mod cursor;
+mod earlier;
 mod id;
 mod idline;
 mod level;
@@ -40,10 +44,11 @@ pub use contract::{
     OpenRefusal, Order, Ordered, Outcome, Ownerless, Refusal, Replica, Tail, Unreachable, Usage,
 };
 pub use cursor::{Cursor, CursorError, parse_seq};
+pub use earlier::{Earlier, Page};
 pub use id::{IdText, ParseIdError, StreamId};
 pub use level::{Level, LevelError};
 pub use memory::{Memory, MemoryConfig};
-pub use reader::{Reader, Step};
+pub use reader::{Gone, Reader, Step};
 pub use types::{Closed, Epoch, Kind, Seq, Terminal, TerminalParts, UnknownKind, View};
 pub use window::{
     Batch, Digest, Entry, EntryBytes, Marks, Meter, MirrorError, Mirrored, Staging, Window,

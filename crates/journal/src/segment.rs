@@ -188,6 +188,12 @@ impl Tail {
         }
     }
 
+    /// Moves to another place. Only for an empty tail.
+    pub(crate) fn set_first(&mut self, first: Seq) {
+        debug_assert!(self.is_empty(), "entries keep their places");
+        self.first = first;
+    }
+
     /// Starts another epoch. Only for an empty tail.
     pub(crate) fn set_epoch(&mut self, epoch: Epoch) {
         debug_assert!(self.is_empty(), "a block never spans two epochs");

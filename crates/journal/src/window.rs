@@ -11,7 +11,8 @@
 //!
 //! Retention inside a generation is a ring of blocks: when more is held than [`WindowConfig`] allows,
 //! whole committed blocks go, oldest first, but never the last committed entry. A reader that is
-//! passed by is told, never skipped.
+//! passed by reads on in pages where the journal has what has gone (see [`Earlier`]), and is told where
+//! it has not. It is never skipped.
 
 mod batch;
 mod blocks;
@@ -25,12 +26,13 @@ mod state;
 mod waiters;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use bytes::Bytes;
 
+use crate::earlier::Earlier;
 use crate::id::StreamId;
 use crate::idline::Prefix;
 use crate::reader::Step;
@@ -66,6 +68,8 @@ pub struct Window {
     id: StreamId,
     prefix: Prefix,
     state: Mutex<State>,
+    /// Beside the lock: it is set once, and asked for by readers that are behind only.
+    earlier: OnceLock<Arc<dyn Earlier>>,
 }
 
 /// What stands in a window, read under one lock.
@@ -90,17 +94,27 @@ impl Window {
             id,
             prefix: Prefix::new(id),
             state: Mutex::new(State::new(epoch, now, config)),
+            earlier: OnceLock::new(),
         })
     }
 
-    /// A window behind `last`, of which and before it nothing is held: for a writer that has only to add to what others
-    /// wrote. Nobody can read what stands from it.
-    pub fn behind(id: StreamId, epoch: Epoch, last: Seq, now: SystemTime) -> Arc<Self> {
-        Arc::new(Self {
-            id,
-            prefix: Prefix::new(id),
-            state: Mutex::new(State::behind(last, epoch, now, WindowConfig::default())),
-        })
+    /// Readers that stand before this window's beginning are given what stands there by `earlier`. The first one stays.
+    pub fn set_earlier(&self, earlier: Arc<dyn Earlier>) {
+        // Two of the same log say the same.
+        let _ = self.earlier.set(earlier);
+    }
+
+    /// What [`set_earlier`](Self::set_earlier) was given.
+    pub fn earlier(&self) -> Option<&Arc<dyn Earlier>> {
+        self.earlier.get()
+    }
+
+    /// An empty window begins behind `after`: entries up to there stand elsewhere, and are as good as committed here.
+    ///
+    /// # Panics
+    /// When it has begun already.
+    pub fn begin_after(&self, after: Seq) {
+        self.lock().begin_after(after);
     }
 
     /// Begins to stage entries that came at `now`. Holds the window's lock until it is dropped, so
@@ -287,6 +301,11 @@ impl Window {
     /// entry, or what the terminal looks like to it.
     pub fn has_more_to_show(&self, after: Seq, view: View) -> bool {
         self.lock().has_more_to_show(after, view)
+    }
+
+    /// The next step of a reader of a page: nothing more comes to one, so nobody waits for it.
+    pub(crate) fn next_of_page(&self, cursor: &mut Seq, view: View, max: usize) -> Option<Step> {
+        self.lock().next(cursor, view, max)
     }
 
     pub(crate) fn poll_next(

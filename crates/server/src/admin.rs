@@ -100,7 +100,7 @@ async fn admin(
         ("GET", ["streams"]) => list(app, query).await,
         ("GET", ["streams", id]) => {
             let found = attach::find(app, streams::parse_id(id)?, None).await?;
-            Ok(streams::json(&State::of(app, &found)))
+            Ok(streams::json(&State::whole(app, &found).await))
         }
         ("POST", ["streams", id, "stop"]) => {
             let found = attach::find(app, streams::parse_id(id)?, None).await?;

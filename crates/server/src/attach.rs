@@ -8,8 +8,10 @@ use streamweld_dialect::Dialect;
 use streamweld_generation::{
     Access, Attached, Durability, Handle, Head, Label, OpenPayload, Presence,
 };
-use streamweld_journal::{Cursor, CursorError, Follow, Found, Seq, StreamId, View, Window};
-use tokio::time::{Instant, sleep};
+use streamweld_journal::{
+    Closed, Cursor, CursorError, Follow, Found, Reader, Seq, StreamId, View, Window,
+};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::app::App;
 use crate::body::Body;
@@ -82,6 +84,16 @@ pub(crate) async fn find(
     id: StreamId,
     access: Option<&Access>,
 ) -> Result<Readable, Error> {
+    find_after(app, id, access, Seq::ZERO).await
+}
+
+/// The same, to read what comes after `after` only.
+pub(crate) async fn find_after(
+    app: &App,
+    id: StreamId,
+    access: Option<&Access>,
+    after: Seq,
+) -> Result<Readable, Error> {
     let not_found = || {
         Error::new(
             ErrorCode::StreamNotFound,
@@ -99,7 +111,7 @@ pub(crate) async fn find(
             return Ok(Readable::here(handle));
         }
     }
-    match look_up(app, id).await? {
+    match look_up(app, id, after).await? {
         Found::Here {
             window,
             access,
@@ -119,17 +131,15 @@ pub(crate) async fn find(
 }
 
 /// Asks the journal, and holds the caller while it is out of reach: an `EventSource` gives up for good on any error.
-async fn look_up(app: &App, id: StreamId) -> Result<Found, Error> {
+async fn look_up(app: &App, id: StreamId, after: Seq) -> Result<Found, Error> {
     const EVERY: Duration = Duration::from_millis(100);
     let until = Instant::now() + app.edge.hold;
     loop {
-        match app.shared.journal.find(id, SystemTime::now()).await {
+        let journal = &app.shared.journal;
+        match journal.find_after(id, after, SystemTime::now()).await {
             Ok(found) => return Ok(found),
             Err(_) if Instant::now() + EVERY < until => sleep(EVERY).await,
-            Err(_) => {
-                let message = "the journal is out of reach; try again";
-                return Err(Error::new(ErrorCode::JournalUnavailable, message).about(id));
-            }
+            Err(_) => return Err(elsewhere::out_of_reach(id)),
         }
     }
 }
@@ -143,39 +153,62 @@ pub(crate) async fn read(
     reading: Reading,
 ) -> Result<Response<Body>, Error> {
     let window = &found.window;
-    let id = window.id();
     elsewhere::catch_up(app, &found, cursor).await?;
     check(window, cursor)?;
+    let reader = reader(app, window, cursor.seq, &reading).await?;
+    if !reader.has_more_to_show() {
+        // Over, and nothing of it is left for this reader to see.
+        if window.terminal().is_some() {
+            let mut response = Response::new(Body::Empty);
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            return Ok(response);
+        }
+        // It would be broken off at once, and come back for ever.
+        if window.closed() == Some(Closed::Incomplete) {
+            return Err(expired(window));
+        }
+    }
+    Ok(attached(app, found, reader, reading))
+}
+
+/// A reader for whom the next entry is at hand.
+pub(crate) async fn reader(
+    app: &App,
+    window: &Arc<Window>,
+    after: Seq,
+    reading: &Reading,
+) -> Result<Reader, Error> {
     let view = View {
         ids: true,
         control: reading.control,
     };
-    // Over, and nothing of it is left for this reader to see.
-    if window.terminal().is_some() && !window.has_more_to_show(cursor.seq, view) {
-        let mut response = Response::new(Body::Empty);
-        *response.status_mut() = StatusCode::NO_CONTENT;
-        return Ok(response);
+    let mut reader = Reader::new(Arc::clone(window), after, view);
+    match timeout(app.edge.hold, reader.prepare()).await {
+        Ok(Ok(())) => Ok(reader),
+        Ok(Err(_)) => Err(expired(window)),
+        Err(_) => Err(elsewhere::out_of_reach(window.id())),
     }
-    if cursor.seq.next() < window.earliest() {
-        let message = "the next events are no longer retained; ask the model again";
-        return Err(Error::new(ErrorCode::CursorExpired, message).about(id));
-    }
-    Ok(attached(app, found, cursor.seq, reading))
+}
+
+fn expired(window: &Window) -> Error {
+    let message = "the next events are no longer retained; ask the model again";
+    Error::new(ErrorCode::CursorExpired, message).about(window.id())
 }
 
 /// The response of a reader that has been let in, not shared with pages yet.
-pub(crate) fn attached(app: &App, found: Readable, after: Seq, reading: Reading) -> Response<Body> {
+pub(crate) fn attached(
+    app: &App,
+    found: Readable,
+    reader: Reader,
+    reading: Reading,
+) -> Response<Body> {
     let dialect = found.dialect();
     let id = found.window.id();
-    let view = View {
-        ids: true,
-        control: reading.control,
-    };
     let attached = match found.handle {
-        Some(handle) => Attached::live(Presence::new(handle), after, view),
+        Some(handle) => Attached::running(Presence::new(handle), reader),
         None => {
             let follow = found.follow.map(|follow| app.followed.reader(id, follow));
-            Attached::elsewhere(found.window, follow, after, view)
+            Attached::elsewhere(reader, follow)
         }
     };
     respond(

@@ -65,8 +65,8 @@ pub struct JournalConfig {
     /// Whether to start at all when the journal is out of reach, or not set up as it has to be. Default false: a
     /// journal that fails costs durability and never an answer.
     pub required: bool,
-    /// Bytes of one generation; beyond them its oldest entries go, and a reader that needs them is told so.
-    /// Default 32 MiB, some 100,000 events.
+    /// Bytes of one generation in this process; beyond them its oldest entries go. A reader that needs them is told so,
+    /// or is given them from Redis where the journal is there. Default 32 MiB, some 100,000 events.
     pub per_generation: usize,
     /// Bytes of all generations, in memory. Finished ones go early when it is reached; when live ones fill it, new requests are
     /// served without durability. Default 512 MiB.

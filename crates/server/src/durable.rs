@@ -102,7 +102,7 @@ impl Candidate {
     ) -> Result<Response<Body>, Error> {
         refuse_if_shutting_down(app)?;
         if let Some(held) = self.earlier(app).await? {
-            return held.attach(app, self.reading);
+            return held.attach(app, self.reading).await;
         }
         loop {
             // Again for each round: one that waited for another must not begin now.
@@ -117,7 +117,7 @@ impl Candidate {
                 Met::Taken { id: earlier, body } => {
                     producer.dismiss();
                     if let Some(held) = self.meet(app, key, earlier, body).await? {
-                        return held.attach(app, self.reading);
+                        return held.attach(app, self.reading).await;
                     }
                 }
             }
@@ -415,16 +415,12 @@ impl Held {
     }
 
     /// Attaches a reader from the start.
-    fn attach(self, app: &App, reading: Reading) -> Result<Response<Body>, Error> {
+    async fn attach(self, app: &App, reading: Reading) -> Result<Response<Body>, Error> {
         let pages = self.found.cross_origin();
-        if self.found.window.earliest() > Seq::FIRST {
-            let message = "its first events are no longer retained";
-            let error = Error::new(ErrorCode::CursorExpired, message).about(self.found.window.id());
-            return pages.share(Err(error));
-        }
-        let response = attach::attached(app, self.found, Seq::ZERO, reading);
+        let reader = attach::reader(app, &self.found.window, Seq::ZERO, &reading).await;
+        let response = reader.map(|reader| attach::attached(app, self.found, reader, reading));
         drop(self.presence);
-        pages.share(Ok(response))
+        pages.share(response)
     }
 }
 

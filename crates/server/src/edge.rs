@@ -140,7 +140,7 @@ async fn again(
     let headers = request.headers();
     let access = app.access(headers);
     let control = streams::control(headers, request.uri().query(), false)?;
-    let found = attach::find(app, cursor.stream, Some(&access)).await?;
+    let found = attach::find_after(app, cursor.stream, Some(&access), cursor.seq).await?;
     let pages = found.cross_origin();
     let matching = match idempotency::key(headers, &access) {
         Ok(Some(key)) => idempotency::check_cursor(app, key, cursor.stream).await,

@@ -93,10 +93,13 @@ where
             }
         }
     };
-    timeout_at(until, asked).await.map_err(|_| {
-        let message = "the journal is out of reach; try again";
-        Error::new(ErrorCode::JournalUnavailable, message).about(id)
-    })
+    timeout_at(until, asked).await.map_err(|_| out_of_reach(id))
+}
+
+/// The journal did not answer for as long as a caller is held.
+pub(crate) fn out_of_reach(id: StreamId) -> Error {
+    let message = "the journal is out of reach; try again";
+    Error::new(ErrorCode::JournalUnavailable, message).about(id)
 }
 
 /// Waits until this holds, or nothing more will come.
@@ -105,12 +108,11 @@ async fn wait_for(window: &Arc<Window>, holds: impl Fn(&Window) -> bool) {
         ids: true,
         control: true,
     };
-    let from_here = || Reader::new(Arc::clone(window), window.committed(), view);
-    let mut reader = from_here();
     while !holds(window) {
+        // From here on each time: what comes is not looked at, and need not be read.
+        let mut reader = Reader::new(Arc::clone(window), window.committed(), view);
         match reader.next(1).await {
-            Step::Run { .. } => {}
-            Step::Overtaken { .. } => reader = from_here(),
+            Step::Run { .. } | Step::Overtaken { .. } => {}
             Step::End { .. } | Step::Closed(_) => return,
         }
     }

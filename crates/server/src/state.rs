@@ -2,8 +2,9 @@
 //! credential.
 
 use serde::Serialize;
-use streamweld_generation::{TerminalPayload, timestamp, transcript};
+use streamweld_generation::{TerminalPayload, Whole, timestamp, transcript, whole_transcript};
 use streamweld_journal::{Kind, Window};
+use tokio::time::timeout;
 
 use crate::app::App;
 use crate::attach::Readable;
@@ -53,6 +54,23 @@ pub(crate) struct TerminalState {
 }
 
 impl State {
+    /// With what only the journal has of it. While that is out of reach, as this replica has it.
+    pub(crate) async fn whole(app: &App, found: &Readable) -> Self {
+        let whole = whole_transcript(&found.window, found.dialect());
+        let whole = timeout(app.edge.hold, whole).await;
+        let mut state = Self::of(app, found);
+        if let Ok(Whole {
+            transcript,
+            earliest,
+        }) = whole
+        {
+            state.usage = transcript.usage().map(Usage::from);
+            state.earliest_seq = earliest.get();
+        }
+        state
+    }
+
+    /// As this replica has it.
     pub(crate) fn of(app: &App, found: &Readable) -> Self {
         let window = &found.window;
         let open = found.open();

@@ -7,8 +7,9 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Response};
 use serde::Serialize;
 use streamweld_generation::lifecycle::By;
-use streamweld_generation::transcript;
+use streamweld_generation::{Whole, whole_transcript};
 use streamweld_journal::{Closed, Cursor, Epoch, Kind, Seq, StreamId, parse_seq};
+use tokio::time::timeout;
 
 use crate::app::App;
 use crate::attach::{self, Readable, Reading, invalid_cursor, unreadable};
@@ -30,14 +31,16 @@ pub(crate) async fn events(
     only(method, "GET")?;
     let id = parse_id(id)?;
     let control = control(headers, query, true)?;
-    let found = attach::find(app, id, Some(&app.access(headers))).await?;
+    let cursor = cursor(id, query, headers);
+    let after = cursor.as_ref().map_or(Seq::ZERO, |cursor| cursor.seq);
+    let found = attach::find_after(app, id, Some(&app.access(headers)), after).await?;
     let reading = Reading {
         control,
         resumes: true,
         breaker,
     };
     let pages = found.cross_origin();
-    let answer = match cursor(id, query, headers) {
+    let answer = match cursor {
         Ok(cursor) => attach::read(app, found, cursor, reading).await,
         Err(error) => Err(error),
     };
@@ -55,7 +58,7 @@ pub(crate) async fn state(
     let found = attach::find(app, parse_id(id)?, Some(&app.access(headers))).await?;
     found
         .cross_origin()
-        .share(Ok(json(&State::of(app, &found))))
+        .share(Ok(json(&State::whole(app, &found).await)))
 }
 
 /// Stops a generation for its client.
@@ -96,7 +99,9 @@ pub(crate) async fn stop_as(
     }
     match found.window.terminal() {
         Some(terminal) if terminal.kind == Kind::Stopped => {
-            let transcript = transcript(&found.window, found.dialect());
+            let whole = whole_transcript(&found.window, found.dialect());
+            let whole = timeout(app.edge.hold, whole).await;
+            let Whole { transcript, .. } = whole.map_err(|_| elsewhere::out_of_reach(id))?;
             Ok(json(&Stopped {
                 object: "streamweld.stop",
                 stream_id: id.to_string(),

@@ -263,9 +263,8 @@ impl Stage {
             ids: true,
             control: false,
         };
-        Reader(Attached::elsewhere(window, None, Seq::ZERO, view))
-            .rest()
-            .await
+        let reader = streamweld_journal::Reader::new(window, Seq::ZERO, view);
+        Reader(Attached::elsewhere(reader, None)).rest().await
     }
 }
 

@@ -11,6 +11,7 @@ mod feed;
 mod follow;
 mod levels;
 mod outages;
+mod pages;
 mod presence;
 mod servers;
 mod tls;

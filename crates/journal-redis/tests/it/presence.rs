@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_journal::{
-    Epoch, Journal, Notice, Outcome, Ownerless, Refusal, Seq, StreamId, Tail, TerminalParts, Window,
+    Epoch, Journal, Notice, Outcome, Ownerless, Refusal, Seq, StreamId, Tail, TerminalParts,
+    Window, WindowConfig,
 };
 use streamweld_journal_redis::testing::{Server, until};
 use streamweld_journal_redis::{Config, RedisJournal};
@@ -56,7 +57,8 @@ async fn assert_nobody_is_dead(journals: &[&RedisJournal]) {
 /// The window of whoever adds the end of a log that others wrote.
 fn end(id: StreamId, by: Epoch, last: Seq) -> Arc<Window> {
     let now = SystemTime::now();
-    let window = Window::behind(id, by, last, now);
+    let window = Window::new(id, by, now, WindowConfig::default());
+    window.begin_after(last);
     let terminal = TerminalParts {
         kind: streamweld_journal::Kind::Error,
         code: Some("owner_lost".into()),

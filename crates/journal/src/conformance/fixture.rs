@@ -34,7 +34,12 @@ pub(super) struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// One whose log is not opened yet; entry 1 is staged.
     pub(super) fn unopened(journal: &'a dyn Journal, id: StreamId) -> Self {
-        let window = Window::new(id, Epoch::FIRST, now(), WindowConfig::default());
+        Self::with_ring(journal, id, WindowConfig::default())
+    }
+
+    /// The same, whose window holds so much.
+    pub(super) fn with_ring(journal: &'a dyn Journal, id: StreamId, ring: WindowConfig) -> Self {
+        let window = Window::new(id, Epoch::FIRST, now(), ring);
         let seq = window
             .stage(now())
             .push(Kind::Open, |out| out.extend_from_slice(b"data: {}\n"));

@@ -19,11 +19,11 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn new(first: Seq, epoch: Epoch, config: WindowConfig) -> Self {
+    pub(super) fn new(epoch: Epoch, config: WindowConfig) -> Self {
         Self {
             sealed: VecDeque::new(),
             sealed_bytes: 0,
-            tail: Tail::new(first, epoch),
+            tail: Tail::new(Seq::FIRST, epoch),
             filled: 0,
             // An eighth of the ring at most, so that the ring turns in small steps.
             largest: (config.max_bytes / 8).clamp(FIRST_BLOCK, LARGEST_BLOCK),
@@ -55,6 +55,11 @@ impl Blocks {
             let full = self.tail.seal();
             self.keep(full);
         }
+    }
+
+    /// The first entry will be `first`. Only where there is none yet.
+    pub(super) fn begin_at(&mut self, first: Seq) {
+        self.tail.set_first(first);
     }
 
     /// Entries from here on are of another epoch, which begins a block.

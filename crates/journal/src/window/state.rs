@@ -39,18 +39,13 @@ pub(crate) struct State {
 
 impl State {
     pub(super) fn new(epoch: Epoch, now: SystemTime, config: WindowConfig) -> Self {
-        Self::behind(Seq::ZERO, epoch, now, config)
-    }
-
-    /// Without what stands up to `last`.
-    pub(super) fn behind(last: Seq, epoch: Epoch, now: SystemTime, config: WindowConfig) -> Self {
         Self {
             // Whole milliseconds, so that a time counted from here reads as the time itself does.
             began: now - fraction(now),
             max_bytes: config.max_bytes,
             epoch,
-            blocks: Blocks::new(last.next(), epoch, config),
-            committed: last,
+            blocks: Blocks::new(epoch, config),
+            committed: Seq::ZERO,
             exposed: false,
             given_up: false,
             abandoned: false,
@@ -150,6 +145,16 @@ impl State {
         }
         self.closed = Some(why);
         self.wake()
+    }
+
+    pub(super) fn begin_after(&mut self, after: Seq) {
+        assert_eq!(
+            self.received(),
+            Seq::ZERO,
+            "a window that holds something has begun"
+        );
+        self.blocks.begin_at(after.next());
+        self.committed = after;
     }
 
     pub(super) fn begin_epoch(&mut self, epoch: Epoch) {

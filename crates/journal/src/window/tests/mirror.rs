@@ -8,7 +8,7 @@ use crate::window::{Batch, Entry, MirrorError, Mirrored};
 
 /// A range as it travels: one epoch, all bytes in one piece.
 #[derive(Clone, Debug)]
-struct Range {
+pub(super) struct Range {
     epoch: Epoch,
     entries: Vec<Entry>,
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ impl Range {
         }
     }
 
-    fn show(&self, window: &Window) -> Result<Seq, MirrorError> {
+    pub(super) fn show(&self, window: &Window) -> Result<Seq, MirrorError> {
         window.mirror(&Mirrored {
             epoch: self.epoch,
             entries: &self.entries,
@@ -36,7 +36,7 @@ impl Range {
 }
 
 /// A log of so many events between its opening and its end.
-fn written(events: usize) -> Arc<Window> {
+pub(super) fn written(events: usize) -> Arc<Window> {
     let window = window(1 << 20);
     stage(&window, Kind::Open, 20);
     for event in 0..events {
@@ -46,7 +46,7 @@ fn written(events: usize) -> Arc<Window> {
     window
 }
 
-fn range(window: &Window, after: u64, through: u64) -> Range {
+pub(super) fn range(window: &Window, after: u64, through: u64) -> Range {
     let batch = window.staged_through(Seq::new(after), Seq::new(through));
     Range::of(&batch, window.epoch())
 }
