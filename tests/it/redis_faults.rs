@@ -5,13 +5,20 @@
 //! what a story is about.
 
 mod away;
+mod bounded;
 mod cut;
+mod descriptors;
+mod disk;
+mod distant;
+mod killed;
 mod levels;
 mod lost;
 mod memory;
 mod rounds;
+mod signalled;
 mod silent;
 mod tail;
+mod torn_file;
 
 use std::time::Duration;
 
@@ -213,6 +220,14 @@ async fn assert_no_log(pair: &mut Pair) {
         .filter(|key| !key.contains("{presence}"))
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// All of an answer that has no log.
+async fn degraded(response: Response) -> (Vec<u8>, End) {
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("x-streamweld-durability"), Some("degraded"));
+    assert_eq!(response.header("x-streamweld-stream-id"), None);
+    response.all().await
 }
 
 /// Waits until a line of the metrics has come to `least`.

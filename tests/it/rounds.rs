@@ -160,12 +160,17 @@ pub(crate) async fn read(mut body: Body, events: usize, dice: &mut Dice) -> (Vec
         }
         count += taken;
     }
+    leave(body, dice);
+    (all, count)
+}
+
+/// Leaves, politely or not.
+pub(crate) fn leave(body: Body, dice: &mut Dice) {
     let stream = body.into_stream();
     if dice.up_to(1) == 0 {
         let rude = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
         rude.expect("a socket can be reset");
     }
-    (all, count)
 }
 
 /// SplitMix64: even choices from a seed.

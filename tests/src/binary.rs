@@ -24,12 +24,7 @@ impl Process {
     /// `streamweld serve` with these arguments, on ports that the kernel gives.
     #[must_use]
     pub fn serve(arguments: &[&str]) -> Self {
-        let listen = [
-            "serve",
-            "--listen=127.0.0.1:0",
-            "--admin-listen=127.0.0.1:0",
-        ];
-        Self::run(&[&listen[..], arguments].concat())
+        Self::run(&[&LISTEN[..], arguments].concat())
     }
 
     /// `streamweld` with these arguments.
@@ -47,10 +42,33 @@ impl Process {
     /// As [`Process::run`].
     #[must_use]
     pub fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(binary())
+        let mut command = Command::new(binary());
+        command
             .args(arguments)
             .env_clear()
-            .envs(variables.iter().copied())
+            .envs(variables.iter().copied());
+        Self::spawn(command)
+    }
+
+    /// `streamweld serve` as [`Process::serve`], with no more than so many descriptors.
+    ///
+    /// # Panics
+    /// As [`Process::run`].
+    #[must_use]
+    pub fn serve_with_descriptors(most: u32, arguments: &[&str]) -> Self {
+        let mut command = Command::new("sh");
+        // The shell becomes the process, so that its number is the number of that.
+        command
+            .args(["-c", &format!(r#"ulimit -n {most}; exec "$@""#), "sh"])
+            .arg(binary())
+            .args(LISTEN)
+            .args(arguments)
+            .env_clear();
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -60,6 +78,12 @@ impl Process {
         follow(child.stdout.take().expect("piped"), append.clone());
         follow(child.stderr.take().expect("piped"), append);
         Self { child, output }
+    }
+
+    /// The number of the process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Everything that it has written.
@@ -158,6 +182,12 @@ fn follow(pipe: impl Read + Send + 'static, append: watch::Sender<String>) {
         }
     });
 }
+
+const LISTEN: [&str; 3] = [
+    "serve",
+    "--listen=127.0.0.1:0",
+    "--admin-listen=127.0.0.1:0",
+];
 
 /// The binary that belongs to this test: built in the same target folder and profile, once.
 fn binary() -> &'static PathBuf {

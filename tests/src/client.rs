@@ -220,6 +220,13 @@ impl Response {
             .map(|(_, v)| v.as_str())
     }
 
+    /// Whether it is durable, at whatever level.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        let durability = self.header("x-streamweld-durability");
+        durability.is_some_and(|it| it.split(';').next() == Some("durable"))
+    }
+
     /// The id of the generation that it shows.
     ///
     /// # Panics

@@ -12,6 +12,7 @@ mod resume;
 mod shown;
 mod slow;
 mod sse;
+mod tap;
 mod watch;
 mod wire;
 
@@ -25,5 +26,6 @@ pub use self::resume::{Way, ends, get_slowly, numbered};
 pub use self::shown::{Shown, ask, question, without_ids};
 pub use self::slow::reset;
 pub use self::sse::{Block, blocks, events, texts};
+pub use self::tap::{Halt, Tap, is_command};
 pub use self::watch::{metric, state, wait_end, wait_seq, wait_state};
 pub use self::wire::{RawBackend, Wire};

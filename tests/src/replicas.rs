@@ -1,6 +1,7 @@
-//! Two replicas over one journal, in front of one mock.
+//! Two replicas, or more, over one journal, in front of one mock.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use streamweld_generation::HealBounds;
 use streamweld_journal::{Journal, MemoryConfig, WindowConfig};
@@ -9,6 +10,7 @@ use streamweld_journal_redis::{Config as RedisConfig, RedisJournal, Target};
 use streamweld_mock::{Mock, MockConfig, Script};
 use streamweld_server::Config;
 
+use crate::client::Client;
 use crate::harness::Replica;
 use crate::linked::Link;
 
@@ -29,6 +31,8 @@ pub struct Pair {
     pub one: Replica,
     /// The other one.
     pub other: Replica,
+    /// Those that were asked for beside the two.
+    pub more: Vec<Replica>,
     between: Between,
 }
 
@@ -54,6 +58,14 @@ impl Pair {
         change: impl Fn(&mut Config) + Send + 'static,
     ) -> Self {
         PairSetup::new(over, script).config(change).start().await
+    }
+
+    /// Clients of all of them.
+    #[must_use]
+    pub fn clients(&self) -> Vec<Client> {
+        let two = [&self.one, &self.other].into_iter();
+        let all = two.chain(&self.more);
+        all.map(|replica| replica.client.clone()).collect()
     }
 
     /// What is between them, for faults there.
@@ -87,12 +99,16 @@ pub struct PairSetup {
     heal: HealBounds,
     server: RedisSetup,
     redis: RedisConfig,
+    more: usize,
 }
 
 impl PairSetup {
     /// Their defaults, in front of a mock that answers with `script`.
     #[must_use]
     pub fn new(over: Over, script: Script) -> Self {
+        let mut heal = HealBounds::default();
+        // Stories are told while every core is busy.
+        heal.open = Duration::from_secs(3);
         Self {
             over,
             mock: MockConfig {
@@ -100,10 +116,18 @@ impl PairSetup {
                 ..MockConfig::default()
             },
             config: Box::new(|_| {}),
-            heal: HealBounds::default(),
+            heal,
             server: RedisSetup::new(),
             redis: RedisConfig::default(),
+            more: 0,
         }
+    }
+
+    /// With so many replicas beside the two, over Redis.
+    #[must_use]
+    pub fn more(mut self, count: usize) -> Self {
+        self.more = count;
+        self
     }
 
     /// Another configuration than the default, of both.
@@ -155,11 +179,23 @@ impl PairSetup {
         ));
         (self.config)(&mut asked);
         let (between, [one, other]) = self.journals(&asked).await;
-        let heal = || self.heal.clone();
+        let start = async |journal| {
+            let heal = self.heal.clone();
+            Replica::start(&mock, &self.config, Some(journal), heal).await
+        };
+        let (one, other) = (start(one).await, start(other).await);
+        let mut more = Vec::new();
+        for _ in 0..self.more {
+            let Between::Redis(server) = &between else {
+                panic!("only two can be linked in this process");
+            };
+            more.push(start(self.journal(server, &asked).await).await);
+        }
         Pair {
-            one: Replica::start(&mock, &self.config, Some(one), heal()).await,
-            other: Replica::start(&mock, &self.config, Some(other), heal()).await,
             mock,
+            one,
+            other,
+            more,
             between,
         }
     }
@@ -203,7 +239,7 @@ impl PairSetup {
                 ..self.redis.clone()
             },
         );
-        let connected = journal.connected(std::time::Duration::from_secs(10)).await;
+        let connected = journal.connected(Duration::from_secs(10)).await;
         connected.expect("the server answers");
         Arc::new(journal)
     }

@@ -23,6 +23,8 @@ use crate::counters::{AppendLabels, Counters};
 /// How much of a suffix that the journal cannot take is kept for healing.
 #[derive(Clone, Debug)]
 pub struct HealBounds {
+    /// How long a head waits for its log.
+    pub open: Duration,
     /// How long appends may fail before readers are shown what is not committed.
     pub patience: Duration,
     /// Bytes of one generation's suffix.
@@ -38,6 +40,7 @@ pub struct HealBounds {
 impl Default for HealBounds {
     fn default() -> Self {
         Self {
+            open: Duration::from_millis(250),
             patience: Duration::from_secs(2),
             per_generation: 16 << 20,
             total: 256 << 20,
@@ -49,6 +52,10 @@ impl Default for HealBounds {
 
 /// How often a journal that says no, or nothing, is asked again.
 const RETRY_EVERY: Duration = Duration::from_millis(250);
+
+/// How much may wait for a journal that answers. A generation has one append under way, so this and its round trip are
+/// what it can write: 5 MiB a second with a journal that is 50 ms away, where a model says some 10 KiB.
+const AHEAD: usize = 256 << 10;
 
 /// What [`Committer::poll`] has to tell.
 #[derive(Debug, PartialEq, Eq)]
@@ -165,6 +172,12 @@ impl<'a> Committer<'a> {
     pub(crate) fn is_quiet(&self) -> bool {
         self.over
             || (matches!(self.op, Op::Idle) && self.again.is_none() && self.received == self.stands)
+    }
+
+    /// More waits for an answer than it is worth to read on for. It ends with that answer, or when readers are shown
+    /// the suffix; either wakes the task that polls.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.is_quiet() && !self.exposed && self.window.uncommitted() > AHEAD
     }
 
     /// When there is something to do even if nobody answers.

@@ -57,6 +57,14 @@ impl<'a> Log<'a> {
         }
     }
 
+    /// So much waits for the journal that the backend is to be read no further for now. Polling says when that is over.
+    pub(crate) fn is_behind(&self) -> bool {
+        match self {
+            Self::Journal(committer) => committer.is_behind(),
+            Self::Nowhere { .. } | Self::GivenUp { .. } => false,
+        }
+    }
+
     /// Everything through `received` is staged.
     pub(crate) fn staged(&mut self, received: Seq) {
         match self {

@@ -47,8 +47,6 @@ pub struct Limits {
     pub heal: HealBounds,
 }
 
-/// How long the head waits for the journal.
-const OPEN_WAIT: Duration = Duration::from_millis(250);
 /// How long a body is read on after its answer was whole, so that its connection can be used again and the backend
 /// does not count the answer as aborted.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -200,7 +198,7 @@ impl Producer {
             committer.open(&owner);
         }
         if opened.is_none() {
-            let progress = timeout(OPEN_WAIT, poll_fn(|cx| committer.poll(cx)));
+            let progress = timeout(shared.limits.heal.open, poll_fn(|cx| committer.poll(cx)));
             opened = Box::pin(progress).await.ok();
         }
         let durability = if opened == Some(Progress::Opened) {
@@ -271,6 +269,7 @@ impl Producer {
                 }
                 let rung = match drained.take() {
                     Some(now) => alarm.poll_at(cx, now),
+                    None if log.is_behind() => alarm.poll(cx),
                     None => {
                         if let Poll::Ready(gathered) = self.gather(source, begun, cx) {
                             return Poll::Ready(Woke::Read(gathered));

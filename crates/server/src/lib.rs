@@ -18,6 +18,7 @@ mod client_body;
 pub mod config;
 mod connection;
 mod cross_origin;
+mod descriptors;
 mod durable;
 mod edge;
 mod elsewhere;

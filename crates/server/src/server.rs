@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use streamweld_generation::lifecycle::Times;
 use streamweld_generation::{Counters, HealBounds, Limits, Registry, RetryWindow, Shared};
 use streamweld_journal::Journal;
-use streamweld_upstream::Client;
+use streamweld_upstream::{Client, UpstreamConfig};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
@@ -21,6 +21,7 @@ use crate::app::{App, Peer};
 use crate::body::Body;
 use crate::config::{Config, Place, Secret};
 use crate::connection::{Http, Phase};
+use crate::descriptors::Descriptors;
 use crate::metrics::Metrics;
 use crate::{admin, edge, orders};
 
@@ -31,6 +32,7 @@ pub struct Server {
     admin: TcpListener,
     admin_token: Option<Secret>,
     shutdown_grace: Duration,
+    descriptors: Descriptors,
 }
 
 /// Why a server could not be made.
@@ -103,7 +105,11 @@ impl Server {
             }),
             counters: counters.clone(),
         };
-        let client = Client::new(config.upstream)?;
+        let descriptors = Descriptors::of_process();
+        let client = Client::new(UpstreamConfig {
+            descriptors_below: descriptors.clients(),
+            ..config.upstream
+        })?;
         let metrics = Metrics::new(&counters);
         let app = App::new(
             config.backend,
@@ -120,6 +126,7 @@ impl Server {
             admin: listen(config.admin_listen).await?,
             admin_token: config.admin_token,
             shutdown_grace: config.shutdown_grace,
+            descriptors,
         })
     }
 
@@ -151,12 +158,13 @@ impl Server {
             http.clone(),
             connections.clone(),
             follow.clone(),
+            Some(self.descriptors),
             {
                 let app = Arc::clone(&app);
                 move |request, peer| edge::handle(Arc::clone(&app), request, peer)
             },
         );
-        let admin = accept(self.admin, http, connections.clone(), follow, {
+        let admin = accept(self.admin, http, connections.clone(), follow, None, {
             let (app, token) = (Arc::clone(&app), self.admin_token);
             move |request, peer| admin::handle(Arc::clone(&app), token.clone(), request, peer)
         });
@@ -207,12 +215,13 @@ async fn finish_generations(app: &App, grace: Duration) {
     }
 }
 
-/// Accepts for ever. Each connection is a task that the tracker knows; its panic ends it alone.
+/// Accepts for ever, from clients only while `descriptors` are left for them. Each connection is a task that the tracker knows; its panic ends it alone.
 async fn accept<S, F>(
     listener: TcpListener,
     http: Http,
     connections: TaskTracker,
     phase: watch::Receiver<Phase>,
+    mut descriptors: Option<Descriptors>,
     answer: S,
 ) -> std::convert::Infallible
 where
@@ -222,6 +231,9 @@ where
     loop {
         match listener.accept().await {
             Ok((stream, addr)) => {
+                if let Some(descriptors) = &mut descriptors {
+                    descriptors.room_for(&stream).await;
+                }
                 let (http, phase, answer) = (http.clone(), phase.clone(), answer.clone());
                 connections.spawn(async move { http.serve(stream, addr, phase, answer).await });
             }

@@ -85,7 +85,9 @@ async fn serve(config: Config) -> anyhow::Result<ExitCode> {
     show(&config);
     let mut signals = Signals::new()?;
     let journal = journal::open(&config.journal).await?;
-    let server = Server::bind_with(config, journal, HealBounds::default()).await?;
+    let mut heal = HealBounds::default();
+    heal.total = heal.total.min(bytes(config.journal.total));
+    let server = Server::bind_with(config, journal, heal).await?;
     info!("data listener on http://{}", server.data_addr()?);
     info!("admin listener on http://{}", server.admin_addr()?);
     let (begin, begun) = oneshot::channel::<()>();

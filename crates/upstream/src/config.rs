@@ -35,6 +35,9 @@ pub struct UpstreamConfig {
     /// The largest response head in bytes; a larger one is refused. At least 8 KiB. Default 64 KiB.
     /// The number of headers is bounded as well, at 100.
     pub max_response_head: usize,
+    /// A connection whose descriptor would have this number or a higher one is not made. The system
+    /// gives the lowest that is free, so those above are left for others. Default none.
+    pub descriptors_below: Option<i32>,
 }
 
 impl Default for UpstreamConfig {
@@ -50,6 +53,7 @@ impl Default for UpstreamConfig {
             tcp_nodelay: true,
             tcp_keepalive: Some(Duration::from_secs(15)),
             max_response_head: 64 * 1024,
+            descriptors_below: None,
         }
     }
 }

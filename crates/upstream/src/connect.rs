@@ -7,6 +7,7 @@
 
 use std::future::Future;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -49,6 +50,7 @@ pub(crate) struct Connector {
     tls_http1: TlsConnector,
     protocol: Protocol,
     timeout: Duration,
+    descriptors_below: Option<i32>,
 }
 
 /// Why there is no connection.
@@ -87,6 +89,7 @@ impl Connector {
             tls_http1: tls(&[b"http/1.1"])?,
             protocol: config.protocol,
             timeout: config.connect_timeout,
+            descriptors_below: config.descriptors_below,
         })
     }
 
@@ -121,6 +124,10 @@ impl Connector {
         let url = backend.url();
         let tcp = self.tcp.clone().oneshot(url.connect_uri()).await;
         let tcp = tcp.map_err(ConnectError::tcp)?.into_inner();
+        let number = tcp.as_raw_fd();
+        if self.descriptors_below.is_some_and(|below| number >= below) {
+            return Err(ConnectError::tcp("no descriptor is left for it"));
+        }
         if !url.is_tls() {
             let spoken = match self.protocol {
                 Protocol::Http2 => Spoken::Http2,

@@ -1,11 +1,11 @@
 //! A server without room, that evicts nothing.
 
 use streamweld_mock::Script;
-use streamweld_tests::{End, Response, blocks, events, wait_end, wait_seq, wait_state};
+use streamweld_tests::{End, blocks, events, wait_end, wait_seq, wait_state};
 
 use super::{
-    NEVER, Reading, Told, assert_all, assert_no_ids, assert_stands, failures, in_three, patient,
-    setup, wait_metric, whole,
+    NEVER, Reading, Told, assert_all, assert_no_ids, assert_stands, degraded, failures, in_three,
+    patient, setup, wait_metric, whole,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,11 +78,4 @@ async fn a_redis_without_room_takes_no_new_log_and_heals_the_running_ones() {
     assert_eq!(durability, Some("durable; level=async"));
     let id = after.id();
     assert!(after.all().await.0 == whole(&script, &id));
-}
-
-async fn degraded(response: Response) -> (Vec<u8>, End) {
-    assert_eq!(response.status, 200);
-    assert_eq!(response.header("x-streamweld-durability"), Some("degraded"));
-    assert_eq!(response.header("x-streamweld-stream-id"), None);
-    response.all().await
 }

@@ -33,6 +33,45 @@ async fn nothing_is_seen_before_it_stands_and_the_next_batch_gathers() {
     assert_eq!(stage.counters.unsequenced.get(), 0);
 }
 
+/// Sends so many events of 100 KiB, as fast as they are read.
+async fn long_events(stage: &Stage, count: usize) {
+    let long = "x".repeat(100 << 10);
+    for _ in 0..count {
+        stage.events(&[&long]);
+        stage.settle().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_waits_with_its_journal_for_as_long_as_that_is_believed_in() {
+    let stage = Stage::running(Setup::default()).await;
+    let reader = stage.reader();
+    let held = stage.faults.hold(Op::Append);
+    long_events(&stage, 8).await;
+    held.reached().await;
+    let waiting = stage.window().uncommitted();
+    assert!((256 << 10..400 << 10).contains(&waiting), "{waiting} wait");
+    held.release();
+    stage.end();
+    let seen = reader.rest().await;
+    assert_eq!(seen.events.len(), 8);
+    assert!(seen.events.iter().all(|(_, seq)| seq.is_some()));
+    assert_eq!(seen.end, done());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_does_not_wait_for_a_journal_that_is_away() {
+    let stage = Stage::running(Setup::default()).await;
+    let mut reader = stage.reader();
+    stage.faults.set_down(true);
+    long_events(&stage, 8).await;
+    assert!(stage.window().uncommitted() < 400 << 10);
+    let seen = reader.within(Duration::from_millis(2_100)).await;
+    assert_eq!(seen.events.len(), 8);
+    assert!(seen.events.iter().all(|(_, seq)| seq.is_none()));
+    assert!(stage.window().uncommitted() > 800 << 10);
+}
+
 #[tokio::test(start_paused = true)]
 async fn after_two_seconds_the_suffix_is_shown_without_ids_and_then_healed() {
     let mut stage = Stage::running(Setup::default()).await;

@@ -10,11 +10,18 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a program of Redis with a folder to work in.
-    pub(super) fn start(program: &str, arguments: &[String], folder: &Path) -> Self {
+    /// Starts a program of Redis with a folder to work in, whose files may have `room` KiB.
+    pub(super) fn start(
+        program: &str,
+        arguments: &[String],
+        folder: &Path,
+        room: Option<u32>,
+    ) -> Self {
+        // A POSIX shell counts in halves of them.
+        let blocks = room.map_or_else(String::new, |kib| (kib * 2).to_string());
         let child = Command::new("sh")
             .args(["-c", WATCHED, "sh"])
-            .arg(folder)
+            .args([folder.as_os_str(), blocks.as_ref()])
             .arg(program)
             .args(arguments)
             .current_dir(folder)
@@ -32,6 +39,16 @@ impl Process {
         let kill = format!("kill -{name} {}", self.child.id());
         let sent = Command::new("sh").args(["-c", &kill]).status();
         assert!(sent.expect("there is a shell").success(), "kill -{name}");
+    }
+
+    /// Takes the limit of its files away.
+    pub(super) fn make_room(&mut self) {
+        if self.ended().is_some() {
+            return;
+        }
+        let limit = format!("prlimit --pid {} --fsize=unlimited:", self.child.id());
+        let made = Command::new("sh").args(["-c", &limit]).status();
+        assert!(made.expect("there is a shell").success(), "{limit}");
     }
 
     /// How it ended, if it has.
@@ -57,8 +74,14 @@ impl Drop for Process {
 /// that the test process is gone, however that came.
 const WATCHED: &str = r#"
 folder=$1
-shift
+blocks=$2
+shift 2
 exec 3<&0 </dev/null
 ( (read -r line <&3 || { kill -KILL $$; rm -rf "$folder"; }) >/dev/null 2>&1 & )
+if [ -n "$blocks" ]; then
+  # What the system would end a process for is an error of a write then.
+  trap '' XFSZ
+  ulimit -S -f "$blocks"
+fi
 exec "$@" 3<&-
 "#;

@@ -28,6 +28,7 @@ pub struct Setup {
     config: Vec<(String, String)>,
     password: Option<String>,
     socket: bool,
+    room: Option<u32>,
 }
 
 impl Setup {
@@ -77,6 +78,14 @@ impl Setup {
         self
     }
 
+    /// With a disk that has room for files of at most so many KiB each, until [`Server::make_room`]. As on a full disk,
+    /// a write is cut short there and the next one fails.
+    #[must_use]
+    pub fn room(mut self, kib: u32) -> Self {
+        self.room = Some(kib);
+        self
+    }
+
     /// With a line of `redis.conf`.
     #[must_use]
     pub fn config(mut self, key: &str, value: &str) -> Self {
@@ -114,6 +123,7 @@ pub struct Server {
     folder: Folder,
     port: u16,
     password: Option<String>,
+    room: Option<u32>,
 }
 
 impl Server {
@@ -132,10 +142,24 @@ impl Server {
             config.push(("unixsocket".to_owned(), SOCKET.to_owned()));
         }
         config.extend(setup.config.iter().cloned());
-        Self::run(program(), &config, port, setup.password.clone())
+        let mut server = Self::prepare(program(), &config, port, setup.password.clone());
+        server.room = setup.room;
+        server.spawn();
+        server
     }
 
     pub(super) fn run(
+        program: &'static str,
+        config: &[(String, String)],
+        port: u16,
+        password: Option<String>,
+    ) -> Self {
+        let mut server = Self::prepare(program, config, port, password);
+        server.spawn();
+        server
+    }
+
+    fn prepare(
         program: &'static str,
         config: &[(String, String)],
         port: u16,
@@ -151,20 +175,19 @@ impl Server {
             })
             .collect();
         std::fs::write(folder.file(CONFIG), lines).expect("the folder is ours");
-        let mut server = Self {
+        Self {
             process: None,
             program,
             folder,
             port,
             password,
-        };
-        server.spawn();
-        server
+            room: None,
+        }
     }
 
     fn spawn(&mut self) {
         let arguments = [CONFIG.to_owned()];
-        let process = Process::start(self.program, &arguments, self.folder.path());
+        let process = Process::start(self.program, &arguments, self.folder.path(), self.room);
         self.process = Some(process);
     }
 
@@ -239,6 +262,38 @@ impl Server {
         command
     }
 
+    /// Begins a command with `redis-cli` whose answer is not waited for; whoever drops it takes it back as far as that
+    /// goes.
+    ///
+    /// # Panics
+    /// When there is no `redis-cli`.
+    pub fn begin(&self, command: &[&str]) -> tokio::process::Child {
+        let mut command = self.command(command);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("there is redis-cli")
+    }
+
+    /// Gives a server with [`Setup::room`] all the room there is.
+    ///
+    /// # Panics
+    /// When the system does not let it.
+    pub fn make_room(&mut self) {
+        self.room = None;
+        if let Some(process) = &mut self.process {
+            process.make_room();
+        }
+    }
+
+    /// Waits until it has ended by itself.
+    ///
+    /// # Panics
+    /// When it does not, or does not run.
+    pub async fn wait_ended(&mut self) {
+        let process = self.process.as_mut().expect("it runs");
+        until("the server ends", async || process.ended().is_some()).await;
+        self.process = None;
+    }
+
     /// Kills it, as a crash would.
     pub fn kill(&mut self) {
         self.process = None;
@@ -267,15 +322,8 @@ impl Server {
     /// # Panics
     /// When it does not end, or does not run.
     pub async fn shut_down(&mut self) {
-        let process = self.process.as_mut().expect("it runs");
-        process.signal("TERM");
-        let ended = timeout(PATIENCE, async {
-            while process.ended().is_none() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        });
-        assert!(ended.await.is_ok(), "redis-server does not end");
-        self.process = None;
+        self.process.as_ref().expect("it runs").signal("TERM");
+        self.wait_ended().await;
     }
 
     /// Stops it in its tracks: its connections stay, and nothing answers.

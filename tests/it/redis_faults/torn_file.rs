@@ -1,0 +1,98 @@
+//! A server that comes back without the last bytes of its file. It says so in its log and nowhere else.
+
+use std::fs::{File, read_dir};
+
+use streamweld_journal_redis::testing::Server;
+use streamweld_tests::{End, blocks, wait_end, wait_seq};
+
+use super::{NEVER, Reading, assert_stands, in_three, key, patient, setup, whole, with_a_file};
+
+/// Cuts so many bytes off the end of what a killed server has written.
+fn cut(redis: &Server, bytes: u64) {
+    let folder = redis.folder().join("appendonlydir");
+    let files = read_dir(folder)
+        .expect("it has one")
+        .map(|file| file.expect("a file").path());
+    let last = files
+        .filter(|path| path.to_string_lossy().ends_with(".incr.aof"))
+        .max();
+    let file = File::options()
+        .write(true)
+        .open(last.expect("it wrote one"));
+    let file = file.expect("it is ours");
+    let length = file.metadata().expect("a file").len();
+    file.set_len(length - bytes).expect("it can be cut");
+}
+
+/// The last sequence that stands.
+async fn last_seq(redis: &Server, id: &str) -> u64 {
+    let log = key(id, "log");
+    let entry = redis
+        .cli(&["XREVRANGE", &log, "+", "-", "COUNT", "1"])
+        .await;
+    let last = entry.lines().next().and_then(|it| it.strip_prefix("1-"));
+    last.and_then(|seq| seq.parse().ok())
+        .expect("an entry of ours")
+}
+
+async fn check(bytes: u64) {
+    let script = in_three(20);
+    let mut pair = patient(setup(script.clone()), NEVER)
+        .server(with_a_file())
+        .start()
+        .await;
+    let (one, other) = (pair.one.client.clone(), pair.other.client.clone());
+    let mut first = Reading::begin(one.chat().await, 20).await;
+    let id = first.response.id();
+    let expected = whole(&script, &id);
+    wait_seq(&one, &id, 21).await;
+    pair.mock.gates().release("go");
+    first.more(20).await;
+    wait_seq(&one, &id, 41).await;
+
+    pair.redis().kill();
+    cut(pair.redis(), bytes);
+    pair.redis().restart().await;
+    let last = last_seq(pair.redis(), &id).await;
+    assert!(
+        (1..41).contains(&last),
+        "{last} stands without {bytes} bytes"
+    );
+
+    // Elsewhere whoever has read what is lost is told so at once, and not left to wait.
+    let ahead = other.with("last-event-id", &format!("{id}:41"));
+    let told = async {
+        loop {
+            match ahead.events(&id).await.error_code().await {
+                // It has just come back.
+                (503, _) => {}
+                told => return told,
+            }
+        }
+    };
+    let told = streamweld_tests::patience(told).await;
+    assert_eq!(told, (409, "cursor_ahead".to_owned()), "{bytes} bytes");
+    let state = streamweld_tests::state(&other, &id).await;
+    assert_eq!(state["last_seq"], last);
+    let there = Reading::begin(other.events(&id).await, last as usize - 1).await;
+    assert!(expected.starts_with(&there.held));
+
+    // The owner has it all, and it stands again with the next event.
+    pair.mock.gates().release("end");
+    for reading in [first, there] {
+        assert!(reading.rest().await == (expected.clone(), End::Proper));
+    }
+    wait_end(&other, &id).await;
+    assert_stands(&pair, &id, &expected).await;
+    let (rest, end) = ahead.events(&id).await.all().await;
+    assert_eq!(end, End::Proper);
+    assert_eq!(blocks(&rest), blocks(&expected)[40..]);
+    assert_eq!(pair.mock.recorder().count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_torn_file_has_lost_is_noticed_and_appended_again() {
+    for bytes in [1, 7, 1000] {
+        check(bytes).await;
+    }
+}
