@@ -14,9 +14,13 @@ mod killed;
 mod levels;
 mod lost;
 mod memory;
+mod password;
+mod replaced;
 mod rounds;
+mod sentinel;
 mod signalled;
 mod silent;
+mod swallowed;
 mod tail;
 mod torn_file;
 

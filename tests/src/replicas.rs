@@ -40,6 +40,8 @@ pub struct Pair {
 enum Between {
     Link(Arc<Link>),
     Redis(Redis),
+    /// The story has it.
+    Elsewhere,
 }
 
 impl Pair {
@@ -75,7 +77,7 @@ impl Pair {
     pub fn link(&self) -> &Link {
         match &self.between {
             Between::Link(link) => link,
-            Between::Redis(_) => panic!("a real Redis is between them"),
+            Between::Redis(_) | Between::Elsewhere => panic!("a real Redis is between them"),
         }
     }
 
@@ -86,7 +88,7 @@ impl Pair {
     pub fn redis(&mut self) -> &mut Redis {
         match &mut self.between {
             Between::Redis(server) => server,
-            Between::Link(_) => panic!("no Redis is between them"),
+            Between::Link(_) | Between::Elsewhere => panic!("no Redis of theirs is between them"),
         }
     }
 }
@@ -98,6 +100,7 @@ pub struct PairSetup {
     config: Box<dyn Fn(&mut Config) + Send>,
     heal: HealBounds,
     server: RedisSetup,
+    at: Option<String>,
     redis: RedisConfig,
     more: usize,
 }
@@ -118,6 +121,7 @@ impl PairSetup {
             config: Box::new(|_| {}),
             heal,
             server: RedisSetup::new(),
+            at: None,
             redis: RedisConfig::default(),
             more: 0,
         }
@@ -158,6 +162,13 @@ impl PairSetup {
         self
     }
 
+    /// A Redis that the story has started itself, instead of one of their own.
+    #[must_use]
+    pub fn redis_at(mut self, url: String) -> Self {
+        self.at = Some(url);
+        self
+    }
+
     /// Another use of Redis, apart from what the configuration of the replicas says.
     #[must_use]
     pub fn redis(mut self, change: impl FnOnce(&mut RedisConfig)) -> Self {
@@ -178,30 +189,25 @@ impl PairSetup {
             mock.url().parse().expect("the mock has a plain URL"),
         ));
         (self.config)(&mut asked);
-        let (between, [one, other]) = self.journals(&asked).await;
-        let start = async |journal| {
+        let (between, journals) = self.journals(&asked).await;
+        let mut replicas = Vec::new();
+        for journal in journals {
             let heal = self.heal.clone();
-            Replica::start(&mock, &self.config, Some(journal), heal).await
-        };
-        let (one, other) = (start(one).await, start(other).await);
-        let mut more = Vec::new();
-        for _ in 0..self.more {
-            let Between::Redis(server) = &between else {
-                panic!("only two can be linked in this process");
-            };
-            more.push(start(self.journal(server, &asked).await).await);
+            replicas.push(Replica::start(&mock, &self.config, Some(journal), heal).await);
         }
+        let mut replicas = replicas.into_iter();
+        let mut next = || replicas.next().expect("there are two");
         Pair {
             mock,
-            one,
-            other,
-            more,
+            one: next(),
+            other: next(),
+            more: replicas.collect(),
             between,
         }
     }
 
-    /// The journal of each of the two.
-    async fn journals(&self, config: &Config) -> (Between, [Arc<dyn Journal>; 2]) {
+    /// The journal of each.
+    async fn journals(&self, config: &Config) -> (Between, Vec<Arc<dyn Journal>>) {
         match self.over {
             Over::Link => {
                 let (link, [one, other]) = Link::pair(MemoryConfig {
@@ -210,21 +216,29 @@ impl PairSetup {
                     max_total: config.journal.total,
                     claim: config.journal.claim,
                 });
-                (Between::Link(link), [Arc::new(one), Arc::new(other)])
+                assert_eq!(self.more, 0, "only two can be linked in this process");
+                (Between::Link(link), vec![Arc::new(one), Arc::new(other)])
             }
             Over::Redis => {
-                let server = self.server.clone().start().await;
-                let journals = [
-                    self.journal(&server, config).await,
-                    self.journal(&server, config).await,
-                ];
-                (Between::Redis(server), journals)
+                let (between, url) = match &self.at {
+                    Some(url) => (Between::Elsewhere, url.clone()),
+                    None => {
+                        let server = self.server.clone().start().await;
+                        let url = server.url();
+                        (Between::Redis(server), url)
+                    }
+                };
+                let mut journals = Vec::new();
+                for _ in 0..2 + self.more {
+                    journals.push(self.journal(&url, config).await);
+                }
+                (between, journals)
             }
         }
     }
 
-    async fn journal(&self, server: &Redis, config: &Config) -> Arc<dyn Journal> {
-        let target = Target::parse(&server.url()).expect("the URL of a server");
+    async fn journal(&self, url: &str, config: &Config) -> Arc<dyn Journal> {
+        let target = Target::parse(url).expect("the URL of a server");
         let journal = RedisJournal::start(
             target,
             RedisConfig {

@@ -21,6 +21,7 @@ mod resp;
 
 use std::fmt;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,6 +132,8 @@ pub struct Link<S> {
     pub stream: S,
     /// How to log in, if needed.
     pub login: Option<Login>,
+    /// Ready when it leads to the wrong server by now; never, where nobody can tell.
+    pub moved: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 /// Who logs in. Its `Debug` output hides both.
@@ -168,6 +171,8 @@ pub enum Kind {
 /// The deadlines and bounds of a [`Feed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
+    /// What it is called in logs. `feed`.
+    pub name: &'static str,
     /// Which channels are meant.
     pub kind: Kind,
     /// How long making a connection may take. `2s`.
@@ -196,6 +201,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            name: "feed",
             kind: Kind::Plain,
             connect: Duration::from_secs(2),
             idle: Duration::from_secs(5),

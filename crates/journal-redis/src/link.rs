@@ -8,6 +8,12 @@
 //!
 //! Connections are counted, so that a caller knows when what it has seen was seen on another one. Redis handles the
 //! commands of one connection in their order, so what is read on it was read after everything sent on it before.
+//!
+//! That holds only while it has the same data. A server that is demoted, takes the data of another, and is promoted
+//! again keeps its connections, and all that can be over within two milliseconds. So each connection asks to be told
+//! (`CLIENT TRACKING`) when all data is put away: the word comes on the connection itself, before the answers to
+//! whatever is done on the new data. From then on it counts as another connection, and what was sent on the old one
+//! is as if it had no answer. It costs nothing, and does not depend on any time.
 
 mod confirm;
 mod failure;
@@ -146,7 +152,7 @@ impl Link {
     }
 
     /// Sends several commands together, on the connection of this number and no other. Each has its own answer; a
-    /// failure is one of all of them.
+    /// failure is one of all of them. The answers are given only while the number is still that of the connection.
     pub(crate) async fn call_on(
         &self,
         connection: u64,
@@ -154,7 +160,12 @@ impl Link {
         size: usize,
     ) -> Result<Vec<Result<Value, Code>>, Failure> {
         let answer = self.shared.pipeline(Some(connection), commands, size);
-        Ok(answer.await?.value)
+        let answer = answer.await?;
+        // That the data was put away is heard before the answer to what was done after it.
+        if self.shared.lock().number() != connection {
+            return Err(Failure::Unanswered);
+        }
+        Ok(answer.value)
     }
 
     /// The same on whatever connection there is.
@@ -251,6 +262,14 @@ impl Shared {
         };
         self.tell();
         Err(failure)
+    }
+
+    /// The server has put away the data that it had on the connection that began with this number.
+    fn emptied(&self, first: u64) {
+        if self.lock().emptied(first) {
+            tracing::warn!(link = self.name, "Redis has other data than before");
+            self.tell();
+        }
     }
 
     fn refused(&self, connection: u64, code: Code) -> Code {

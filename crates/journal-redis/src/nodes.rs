@@ -9,6 +9,7 @@ use redis::{Cmd, Pipeline, Value};
 use streamweld_journal::Level;
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::feed::{self, Feed, Subscription};
 use crate::link::{Answer, Code, Confirmed, ConnectError, Failure, Link, Timing};
@@ -18,6 +19,8 @@ use crate::target::Target;
 /// All of them.
 pub(crate) struct Nodes {
     node: Node,
+    /// Whoever tells where they are now.
+    _watch: Option<AbortOnDropHandle<()>>,
 }
 
 /// A server.
@@ -54,6 +57,7 @@ impl Nodes {
     /// Begins to connect. Its tasks are those of the runtime this is called in, and end with it.
     pub(crate) fn start(target: Target, timing: Timing) -> Self {
         Self {
+            _watch: target.watch(),
             node: Node::start(target, timing),
         }
     }

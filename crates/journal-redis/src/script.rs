@@ -32,6 +32,7 @@ scripts! {
     LEAVE "leave.lua"
     STOP "stop.lua"
     PENDING "pending.lua"
+    TAKE_BACK "take_back.lua"
     TOUCH "touch.lua"
 }
 

@@ -1,44 +1,63 @@
 //! Which server to connect to, and as whom: asked anew for each connection.
 //!
-//! So far there is one kind, a server at a fixed address. One that is named by sentinels, or a node of a cluster,
-//! would be another variant of [`Place`], and the link would not change.
+//! A server is at a fixed address, or it is the master that sentinels name. A node of a cluster would be another
+//! variant of [`Place`], and the link would not change.
+
+mod address;
+mod ask;
+mod sentinels;
 
 use std::fmt;
+use std::future::pending;
 use std::io;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
+use redis::RedisConnectionInfo;
+use tokio_util::task::AbortOnDropHandle;
 
+use self::address::Address;
+use self::sentinels::Sentinels;
 use crate::feed;
 use crate::link::ConnectError;
-use crate::socket::{self, Socket};
+use crate::socket::Socket;
 
 /// A server and the credentials for it. Neither is shown by `Debug`.
 #[derive(Clone)]
 pub struct Target {
     place: Place,
     password_file: Option<PathBuf>,
-    ca_file: Option<PathBuf>,
+    ca_file: Trust,
 }
+
+/// The file with certificates to trust beside those of the machine.
+type Trust = Option<PathBuf>;
 
 #[derive(Clone)]
 enum Place {
     Fixed(Arc<Address>),
+    Named(Arc<Sentinels>),
 }
 
-struct Address {
-    at: ConnectionAddr,
-    tls: bool,
-    login: RedisConnectionInfo,
+/// A new connection, on which nothing was said yet that matters.
+pub(crate) struct Dialled {
+    pub(crate) socket: Socket,
+    /// Who is to log in on it.
+    pub(crate) login: RedisConnectionInfo,
+    pub(crate) moved: Moved,
 }
+
+/// Ready when the server is known to be another one by now.
+pub(crate) type Moved = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A text that names no server.
 ///
 /// It does not hold the text: a URL may hold a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a redis URL: redis://, rediss:// or redis+unix:// with user, password and database as needed"
+    "not a redis URL: redis://, rediss:// or redis+unix:// with user, password and database as needed, or \
+     redis+sentinel:// or rediss+sentinel:// with the name of a service"
 )]
 pub struct BadTarget;
 
@@ -46,26 +65,26 @@ impl Target {
     /// Reads `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://` for TLS, or
     /// `redis+unix:///path[?db=..&user=..&pass=..]`.
     ///
+    /// A master that sentinels watch over is named by
+    /// `redis+sentinel://[user:pass@]host[:port][,host[:port]…]/<service>[/db][?sentinel_user=..&sentinel_pass=..]`,
+    /// where the hosts are sentinels, on port 26379 unless they are told otherwise, and user and password are those of
+    /// the master. With `rediss+sentinel://` both are spoken to by TLS.
+    ///
     /// # Errors
     /// When it is none of these.
     pub fn parse(url: &str) -> Result<Self, BadTarget> {
-        // TLS is ours, so the client library is not asked for it. Certificates that are not checked protect nothing,
-        // so the fragment that would ask for that is refused.
-        let (tls, plain) = match url.strip_prefix("rediss://") {
-            Some(rest) => (true, format!("redis://{rest}")),
-            None => (false, url.to_owned()),
-        };
-        if plain.contains('#') {
+        let sentinels = |tls, rest: &str| Sentinels::parse(tls, rest).map(Arc::new);
+        let place = if url.contains('#') {
             return Err(BadTarget);
-        }
-        let info = plain.into_connection_info().map_err(|_| BadTarget)?;
-        let address = Address {
-            at: info.addr().clone(),
-            tls,
-            login: info.redis_settings().clone().set_skip_set_lib_name(),
+        } else if let Some(rest) = url.strip_prefix("redis+sentinel://") {
+            Place::Named(sentinels(false, rest)?)
+        } else if let Some(rest) = url.strip_prefix("rediss+sentinel://") {
+            Place::Named(sentinels(true, rest)?)
+        } else {
+            Place::Fixed(Arc::new(Address::parse(url)?))
         };
         Ok(Self {
-            place: Place::Fixed(Arc::new(address)),
+            place,
             password_file: None,
             ca_file: None,
         })
@@ -87,37 +106,50 @@ impl Target {
         self
     }
 
-    /// A new connection, on which nothing was said yet, and who is to log in on it.
-    pub(crate) async fn dial(&self) -> Result<(Socket, RedisConnectionInfo), ConnectError> {
-        let Place::Fixed(address) = &self.place;
-        let login = self.login(&address.login).await?;
-        let socket = match &address.at {
-            ConnectionAddr::Tcp(host, port) if address.tls => {
-                let trust = socket::trust(self.ca_file.clone()).await;
-                let trust = trust.map_err(|error| ConnectError::CaFile(error.kind()))?;
-                socket::tls(host, *port, trust).await
+    /// A new connection. One to a master that sentinels name has said that it is one.
+    pub(crate) async fn dial(&self) -> Result<Dialled, ConnectError> {
+        match &self.place {
+            Place::Fixed(address) => Ok(Dialled {
+                login: self.login(&address.login).await?,
+                socket: address.dial(self.ca_file.clone()).await?,
+                moved: Box::pin(pending()),
+            }),
+            Place::Named(sentinels) => {
+                let login = self.login(sentinels.login()).await?;
+                let (socket, named) = sentinels.dial(&login, &self.ca_file).await?;
+                let moved = Box::pin(Arc::clone(sentinels).moved_from(named));
+                Ok(Dialled {
+                    socket,
+                    login,
+                    moved,
+                })
             }
-            ConnectionAddr::Tcp(host, port) => socket::tcp(host, *port).await,
-            ConnectionAddr::Unix(path) => socket::unix(path).await,
-            _ => Err(io::ErrorKind::Unsupported.into()),
-        };
-        let socket = socket.map_err(|error| ConnectError::Io(error.kind()))?;
-        Ok((socket, login))
+        }
     }
 
     /// The same for the connection that listens.
     pub(crate) async fn dial_feed(&self) -> io::Result<feed::Link<Socket>> {
-        let (stream, login) = self.dial().await.map_err(|error| match error {
+        let dialled = self.dial().await.map_err(|error| match error {
             ConnectError::Io(kind)
             | ConnectError::PasswordFile(kind)
             | ConnectError::CaFile(kind) => io::Error::from(kind),
             _ => io::ErrorKind::Other.into(),
         })?;
-        let login = login.password().map(|password| feed::Login {
-            username: login.username().map(str::to_owned),
-            password: password.to_owned(),
-        });
-        Ok(feed::Link { stream, login })
+        Ok(feed::Link {
+            stream: dialled.socket,
+            login: feed_login(&dialled.login),
+            moved: dialled.moved,
+        })
+    }
+
+    /// Learns of changes of the server, where somebody tells of them, for as long as the handle is held. It is a task
+    /// of the runtime that this is called in.
+    pub(crate) fn watch(&self) -> Option<AbortOnDropHandle<()>> {
+        let Place::Named(sentinels) = &self.place else {
+            return None;
+        };
+        let watch = Arc::clone(sentinels).watch(self.ca_file.clone());
+        Some(AbortOnDropHandle::new(tokio::spawn(watch)))
     }
 
     async fn login(
@@ -135,6 +167,13 @@ impl Target {
             .map_err(|error| ConnectError::PasswordFile(error.kind()))?;
         Ok(login.set_password(password.trim_end_matches(['\r', '\n'])))
     }
+}
+
+fn feed_login(login: &RedisConnectionInfo) -> Option<feed::Login> {
+    Some(feed::Login {
+        username: login.username().map(str::to_owned),
+        password: login.password()?.to_owned(),
+    })
 }
 
 impl fmt::Debug for Target {
@@ -156,6 +195,9 @@ mod tests {
             "redis://:secret@localhost",
             "rediss://user:secret@redis.example",
             "redis+unix:///run/redis.sock?db=2&user=user&pass=secret",
+            "redis+sentinel://a/streamweld",
+            "redis+sentinel://user:secret@a:1,[::1]:2,c/streamweld/3?sentinel_user=u&sentinel_pass=secret",
+            "rediss+sentinel://:secret@a,b/my-service.1?sentinel_pass=se%40cret",
         ] {
             let target = Target::parse(url).unwrap_or_else(|_| panic!("{url}"));
             assert_eq!(format!("{target:?}"), "Target { .. }");
@@ -171,6 +213,16 @@ mod tests {
             "redis://user:secret@",
             "redis://:secret@localhost/notanumber",
             "rediss://:secret@localhost#insecure",
+            "redis+sentinel://:secret@a",
+            "redis+sentinel://:secret@a/",
+            "redis+sentinel://:secret@a,,b/s",
+            "redis+sentinel://:secret@/s",
+            "redis+sentinel://:secret@a/s/notanumber",
+            "redis+sentinel://:secret@a/s s",
+            "redis+sentinel://:secret@a:99999/s",
+            "redis+sentinel://a/s?sentinel_user=secret",
+            "redis+sentinel://a/s?sentinel_pass=se@cret",
+            "redis+sentinel://a/s?password=secret",
         ] {
             let error = Target::parse(url).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("secret"), "{url}");

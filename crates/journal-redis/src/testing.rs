@@ -4,15 +4,19 @@
 //! a pipe. (The kernel's own signal at the death of a parent comes with the death of the *thread* that started the
 //! child, and a thread of a runtime may end early.) Their folders go with them.
 //!
+//! With `STREAMWELD_TEST_REDIS_SERVER` another program is the server, such as a `valkey-server`.
+//!
 //! Nothing here waits for a time to pass: waits are for conditions, and every wait has a deadline.
 
 mod cluster;
 mod folder;
 mod process;
+mod relay;
 mod sentinel;
 mod server;
 
 pub use self::cluster::Cluster;
+pub use self::relay::Relay;
 pub use self::sentinel::Sentinels;
 pub use self::server::{Fsync, Server, Setup, free_port};
 

@@ -59,6 +59,10 @@ impl Config {
 pub struct JournalConfig {
     /// Where it is. Default in memory: it needs nothing else, serves this process alone and ends with it.
     pub place: Place,
+    /// Certificates to trust for a Redis with TLS besides the system's, in a PEM file that is read for each connection.
+    pub ca_file: Option<PathBuf>,
+    /// The password of the Redis, in a file that is read for each connection, so that it can be changed at any time.
+    pub password_file: Option<PathBuf>,
     /// How much has to have happened before something is committed, where it is outside of this process. Default
     /// `async`: a higher one loses less with a server, and costs the time of a replica or a disk for each batch.
     pub level: Level,
@@ -89,6 +93,8 @@ impl Default for JournalConfig {
             place: Place::Memory,
             level: Level::Async,
             required: false,
+            ca_file: None,
+            password_file: None,
             per_generation: 32 << 20,
             total: 512 << 20,
             retention: Duration::from_secs(600),

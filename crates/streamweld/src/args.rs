@@ -22,8 +22,8 @@ use streamweld_server::config::{JournalUrl, JournalUrlError, Place, Secret};
 
 use crate::values::{
     JournalPlace, Member, Url, address, backend_name, certificates, credential_header, duration,
-    journal_file, journal_size, orphan_policy, path_pattern, positive_duration, presence_lease,
-    script, script_file, secret, size, two_addresses,
+    journal_file, journal_size, orphan_policy, password_file, path_pattern, positive_duration,
+    presence_lease, script, script_file, secret, size, two_addresses,
 };
 
 use self::origin::Origin;
@@ -123,7 +123,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_ADMIN_TOKEN_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(secret))]
     pub(crate) admin_token_file: Option<Secret>,
 
-    /// Where the journal is: memory, or redis://HOST:PORT/N (rediss:// for TLS) to share it with other replicas [default: memory]
+    /// Where the journal is: memory, or redis://HOST:PORT/N (rediss:// for TLS) or redis+sentinel://HOST:PORT,…/SERVICE to share it with other replicas [default: memory]
     #[arg(
         long,
         env = "STREAMWELD_JOURNAL",
@@ -134,6 +134,12 @@ pub(crate) struct Serve {
     /// File with the URL of the Redis, so that a password stands nowhere else
     #[arg(long, env = "STREAMWELD_JOURNAL_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(journal_file))]
     pub(crate) journal_file: Option<JournalUrl>,
+    /// PEM file with certificates to trust for a Redis with TLS, besides the system's
+    #[arg(long, env = "STREAMWELD_JOURNAL_CA_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(certificates))]
+    pub(crate) journal_ca_file: Option<PathBuf>,
+    /// File with the password of the Redis, read for each connection, so that it can be changed at any time
+    #[arg(long, env = "STREAMWELD_JOURNAL_PASSWORD_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(password_file))]
+    pub(crate) journal_password_file: Option<PathBuf>,
     /// When something is committed in a shared journal: async, replicated:N or fsync [default: async]
     #[arg(long, env = "STREAMWELD_JOURNAL_DURABILITY", value_name = "LEVEL")]
     pub(crate) journal_durability: Option<Level>,

@@ -21,8 +21,14 @@ pub(crate) async fn open(config: &JournalConfig) -> anyhow::Result<Arc<dyn Journ
         Place::Memory => return Ok(Arc::new(config.memory())),
         Place::Redis(url) => url,
     };
-    let target =
+    let mut target =
         Target::parse(url.secret()).with_context(|| format!("cannot use the journal at {url}"))?;
+    if let Some(file) = &config.ca_file {
+        target = target.with_ca_file(file.clone());
+    }
+    if let Some(file) = &config.password_file {
+        target = target.with_password_file(file.clone());
+    }
     let journal = RedisJournal::start(
         target,
         Config {

@@ -50,6 +50,8 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             place: args.place()?,
             level: args.journal_durability.unwrap_or_default(),
             required: args.journal_required,
+            ca_file: args.journal_ca_file.clone(),
+            password_file: args.journal_password_file.clone(),
             per_generation: bytes(args.per_generation().as_u64()),
             total: args.journal_total.as_u64(),
             retention: args.retention,

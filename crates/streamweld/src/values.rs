@@ -147,6 +147,25 @@ pub(crate) fn secret(file: PathBuf) -> std::io::Result<Secret> {
     Secret::from_file(&file)
 }
 
+/// A file with a password, which is read again whenever it is needed.
+pub(crate) fn password_file(file: PathBuf) -> std::io::Result<PathBuf> {
+    let text = std::fs::read_to_string(&file)?;
+    let text = text.trim_end_matches(['\r', '\n']);
+    let invalid = |message| {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            message,
+        ))
+    };
+    if text.is_empty() {
+        return invalid("the file is empty");
+    }
+    if text.contains(['\r', '\n']) {
+        return invalid("the file has to hold one line");
+    }
+    Ok(file)
+}
+
 /// A file with certificates, tried as the client will use it.
 pub(crate) fn certificates(file: PathBuf) -> Result<PathBuf, String> {
     let config = UpstreamConfig {

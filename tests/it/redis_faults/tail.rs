@@ -6,7 +6,7 @@ use streamweld_tests::{End, Pair, blocks, wait_end, wait_seq, wait_state};
 use super::{NEVER, Reading, assert_stands, in_three, patient, setup, whole};
 
 /// Remembers what Redis holds now, and gives the server that does.
-async fn remember(pair: &mut Pair) -> Server {
+pub(super) async fn remember(pair: &mut Pair) -> Server {
     let copy = Setup::new().replica_of(pair.redis()).start().await;
     copy.wait_replicating().await;
     copy.cli(&["REPLICAOF", "NO", "ONE"]).await;

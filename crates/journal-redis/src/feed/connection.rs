@@ -36,7 +36,10 @@ where
             Ok(Err(error)) => Fault::Connect(error.kind()),
             Ok(Ok(link)) => {
                 let mut connection = Connection::new(registry, &options, link.stream);
-                let fault = connection.serve(link.login, &mut told).await;
+                let fault = select! {
+                    fault = connection.serve(link.login, &mut told) => fault,
+                    () = link.moved => Fault::Moved,
+                };
                 if connection.ready {
                     backoff = options.backoff_min;
                 }
@@ -45,9 +48,9 @@ where
             }
         };
         if told {
-            debug!(reason = %fault, "no subscription connection yet");
+            debug!(link = options.name, reason = %fault, "no subscription connection yet");
         } else {
-            warn!(reason = %fault, "lost the subscription connection");
+            warn!(link = options.name, reason = %fault, "lost the subscription connection");
             told = true;
         }
         // From half of it to all, so that the replicas do not come at once.
@@ -81,6 +84,8 @@ enum Fault {
     Unexpected,
     #[error("another one was asked for")]
     Renewal,
+    #[error("it leads to the wrong server")]
+    Moved,
 }
 
 impl From<Unexpected> for Fault {
@@ -189,7 +194,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 return fault;
             }
             if self.ready && *told {
-                info!("the subscription connection is back");
+                info!(
+                    link = self.options.name,
+                    "the subscription connection is back"
+                );
                 *told = false;
             }
         }

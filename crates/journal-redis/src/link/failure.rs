@@ -74,6 +74,24 @@ pub enum ConnectError {
     /// The file with certificates to trust cannot be read, or holds none that can be used.
     #[error("the file with certificates for redis cannot be used: {0}")]
     CaFile(io::ErrorKind),
+    /// None of the sentinels says where the master is.
+    #[error("no sentinel answers")]
+    NoSentinel,
+    /// The sentinels want other credentials than they were given, or any.
+    #[error("the sentinels refuse the user or password")]
+    SentinelCredentials,
+    /// The sentinels watch over no service of this name.
+    #[error("the sentinels know no service of this name")]
+    UnknownService,
+    /// What the sentinels name says that it is a replica: they do not know better yet, or it does not.
+    #[error("what the sentinels name is not the master yet")]
+    NotMaster,
+    /// The sentinels name another master than the one that the connection led to.
+    #[error("the sentinels name another master")]
+    Moved,
+    /// The server has as many connections as it may have.
+    #[error("redis has no room for another connection")]
+    TooManyClients,
     /// The server refuses for another reason, told by its word.
     #[error("redis refuses the connection: {0}")]
     Refused(String),
@@ -92,6 +110,8 @@ impl From<RedisError> for ConnectError {
                 let io = source.and_then(|it| it.downcast_ref::<io::Error>());
                 Self::Io(io.map_or(io::ErrorKind::Other, io::Error::kind))
             }
+            // The word of this one is that of any error.
+            _ if error.detail().is_some_and(|it| it.contains(CROWDED)) => Self::TooManyClients,
             _ => match error.code() {
                 Some(code) => Self::from(Code::new(code)),
                 None => Self::Unusable,
@@ -109,3 +129,6 @@ impl From<Code> for ConnectError {
         }
     }
 }
+
+/// What a server says of `maxclients`.
+const CROWDED: &str = "max number of clients";

@@ -1,32 +1,34 @@
 //! The task that keeps a link connected.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Value};
+use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, PushKind, Value};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::Shared;
 use super::failure::{Code, ConnectError, Failure};
-use super::{Shared, Timing};
-use crate::target::Target;
+use crate::target::Moved;
 
 /// Connects, waits until the connection is given up, and again. It ends when it is aborted.
 pub(super) async fn keep(shared: Arc<Shared>) {
     let mut pause = FIRST_PAUSE;
     loop {
-        match connect(&shared.target, &shared.timing).await {
+        match connect(&shared).await {
             Ok(Connected {
                 connection,
                 driver,
                 ended,
+                moved,
             }) => {
                 shared.lock().came_up(connection, driver);
                 shared.tell();
                 tracing::info!(link = shared.name, "connected to Redis");
-                let lasted = watch(&shared, ended).await;
+                let lasted = watch(&shared, ended, moved).await;
                 // One that was cut is made anew at once. One that the server had nothing good to say on, or nothing
                 // at all, would be so again.
                 if lasted > Duration::from_secs(1) || shared.lock().trouble.is_none() {
@@ -49,7 +51,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
 }
 
 /// Waits until the connection is given up; returns how long it lasted.
-async fn watch(shared: &Shared, mut ended: oneshot::Receiver<()>) -> Duration {
+async fn watch(shared: &Shared, mut ended: oneshot::Receiver<()>, mut moved: Moved) -> Duration {
     let mut lasted = Duration::ZERO;
     loop {
         let (age, silence) = {
@@ -71,6 +73,11 @@ async fn watch(shared: &Shared, mut ended: oneshot::Receiver<()>) -> Duration {
                 drop(state);
                 shared.tell();
             }
+            () = &mut moved => {
+                shared.lock().give_up_for(ConnectError::Moved);
+                shared.tell();
+                tracing::info!(link = shared.name, "the sentinels name another master");
+            }
             () = sleep(shared.timing.ping.saturating_sub(silence)) => {
                 // Whatever the answer is, the state has seen it. A full disk is an answer as well.
                 let answer = shared.call(None, &redis::cmd("PING"), 0).await;
@@ -88,15 +95,31 @@ struct Connected {
     driver: AbortOnDropHandle<()>,
     /// Closed when the driver has nothing to drive any more.
     ended: oneshot::Receiver<()>,
+    moved: Moved,
 }
 
-async fn connect(target: &Target, timing: &Timing) -> Result<Connected, ConnectError> {
-    timeout(timing.connect, async {
-        let (socket, login) = target.dial().await?;
+async fn connect(shared: &Arc<Shared>) -> Result<Connected, ConnectError> {
+    timeout(shared.timing.connect, async {
+        let dialled = shared.target.dial().await?;
+        let number = shared.lock().next();
+        let told = Arc::downgrade(shared);
+        // Called by the driver before it hands over any answer that came later.
+        let hear = move |push: PushInfo| -> Result<(), Infallible> {
+            if push.kind == PushKind::Invalidate {
+                if let Some(shared) = told.upgrade() {
+                    shared.emptied(number);
+                }
+            }
+            Ok(())
+        };
         // Deadlines are the link's: only it knows how much is sent.
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
-            .set_pipeline_buffer_size(QUEUE);
+            .set_pipeline_buffer_size(QUEUE)
+            .set_push_sender(hear);
+        // What is told unasked comes in its place among the answers only in this version of the protocol.
+        let login = dialled.login.set_protocol(ProtocolVersion::RESP3);
+        let socket = dialled.socket;
         let connection = MultiplexedConnection::new_with_config(&login, socket, config);
         let (mut connection, driver) = connection.await?;
         let (alive, ended) = oneshot::channel();
@@ -104,7 +127,13 @@ async fn connect(target: &Target, timing: &Timing) -> Result<Connected, ConnectE
             driver.await;
             drop(alive);
         }));
-        // A server that wants a password and was given none says so only now, and one that is loading as well.
+        // No key is followed by this; that all of them are put away is told nevertheless.
+        let mut tracking = redis::cmd("CLIENT");
+        tracking.arg("TRACKING").arg("ON").arg("OPTIN");
+        if let Value::ServerError(error) = connection.send_packed_command(&tracking).await? {
+            return Err(Code::of(&error).into());
+        }
+        // A server that is loading says so only now.
         if let Value::ServerError(error) =
             connection.send_packed_command(&redis::cmd("PING")).await?
         {
@@ -118,6 +147,7 @@ async fn connect(target: &Target, timing: &Timing) -> Result<Connected, ConnectE
             connection,
             driver,
             ended,
+            moved: dialled.moved,
         })
     })
     .await

@@ -10,7 +10,7 @@ use super::failure::{Code, ConnectError};
 
 #[derive(Default)]
 pub(super) struct State {
-    /// How many connections there have been.
+    /// The last number that was given to a connection.
     count: u64,
     up: Option<Up>,
     /// Why there is no connection; `None` while there is one, and when the last one was simply cut.
@@ -18,6 +18,8 @@ pub(super) struct State {
 }
 
 struct Up {
+    /// The number it began with.
+    first: u64,
     connection: MultiplexedConnection,
     /// Calls that are under way when the connection is given up end with it, without an answer.
     _driver: AbortOnDropHandle<()>,
@@ -42,15 +44,22 @@ impl State {
         if self.up.is_some() { self.count } else { 0 }
     }
 
+    /// A number for a connection that is about to be made.
+    pub(super) fn next(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    /// The connection of the number that was last asked for.
     pub(super) fn came_up(
         &mut self,
         connection: MultiplexedConnection,
         driver: AbortOnDropHandle<()>,
     ) {
         let now = Instant::now();
-        self.count += 1;
         self.trouble = None;
         self.up = Some(Up {
+            first: self.count,
             connection,
             _driver: driver,
             since: now,
@@ -60,6 +69,15 @@ impl State {
             loading: None,
             words: Vec::new(),
         });
+    }
+
+    /// The connection that began with this number leads to other data now. Says whether it is the one that is up.
+    pub(super) fn emptied(&mut self, first: u64) -> bool {
+        let is_up = self.up.as_ref().is_some_and(|up| up.first == first);
+        if is_up {
+            self.count += 1;
+        }
+        is_up
     }
 
     /// How long the connection has been up.
@@ -129,8 +147,15 @@ impl State {
         }
     }
 
+    /// The connection leads to a server that is not the right one.
+    pub(super) fn give_up_for(&mut self, trouble: ConnectError) {
+        self.trouble = Some(trouble);
+        self.up = None;
+    }
+
     fn this(&mut self, number: u64) -> Option<&mut Up> {
-        self.up.as_mut().filter(|_| number == self.count)
+        // Any of the numbers that it had.
+        self.up.as_mut().filter(|up| number >= up.first)
     }
 }
 

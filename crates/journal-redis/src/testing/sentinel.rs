@@ -1,6 +1,6 @@
 //! A primary, a replica, and three sentinels that watch them.
 
-use super::server::{DEFAULTS, Server, Setup, free_port};
+use super::server::{DEFAULTS, Mode, Server, Setup, free_port};
 use super::until;
 
 /// A primary with a replica that takes over about two seconds after it is gone.
@@ -28,7 +28,8 @@ impl Sentinels {
         replica.wait_replicating().await;
         let mut sentinels = Vec::new();
         for _ in 0..SENTINELS {
-            sentinels.push(sentinel(&primary).await);
+            let setup = Setup::new();
+            sentinels.push(setup.start_sentinel("127.0.0.1", primary.port(), 2).await);
         }
         for sentinel in &sentinels {
             until("the sentinels know each other", async || {
@@ -44,6 +45,13 @@ impl Sentinels {
             primary,
             replica,
         }
+    }
+
+    /// The URL of whatever is the primary, by its sentinels.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let all: Vec<_> = self.sentinels.iter().map(Server::address).collect();
+        format!("redis+sentinel://{}/{}", all.join(","), Self::NAME)
     }
 
     /// The port of the primary, as the sentinels that answer see it; none while they do not agree.
@@ -62,28 +70,38 @@ impl Sentinels {
     }
 }
 
-async fn sentinel(primary: &Server) -> Server {
-    let port = free_port();
-    let name = Sentinels::NAME;
-    let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
-    let mut config = vec![("port".to_owned(), port.to_string())];
-    config.extend(DEFAULTS[..3].iter().copied().map(own));
-    config.extend([
-        own(("dir", ".")),
-        own((
-            "sentinel monitor",
-            &format!("{name} 127.0.0.1 {} 2", primary.port()),
-        )),
-        own(("sentinel down-after-milliseconds", &format!("{name} 1000"))),
-        own(("sentinel failover-timeout", &format!("{name} 5000"))),
-    ]);
-    let mut server = Server::run("redis-sentinel", &config, port, None);
-    assert!(
-        server.answers_or_ends().await,
-        "redis-sentinel does not start: {}",
-        server.log()
-    );
-    server
+impl Setup {
+    /// Starts a sentinel that watches over a primary by the name [`Sentinels::NAME`]. So many of them have to agree
+    /// that it is gone.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start_sentinel(self, host: &str, port: u16, quorum: usize) -> Server {
+        let own_port = free_port();
+        let name = Sentinels::NAME;
+        let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+        let mut config = vec![("port".to_owned(), own_port.to_string())];
+        config.extend(DEFAULTS[..3].iter().copied().map(own));
+        let (lines, password) = self.into_parts();
+        // It has no master to log in at, and does not know the word.
+        config.extend(lines.into_iter().filter(|(key, _)| key != "masterauth"));
+        config.extend([
+            own(("dir", ".")),
+            own((
+                "sentinel monitor",
+                &format!("{name} {host} {port} {quorum}"),
+            )),
+            own(("sentinel down-after-milliseconds", &format!("{name} 1000"))),
+            own(("sentinel failover-timeout", &format!("{name} 5000"))),
+        ]);
+        let mut server = Server::run(Mode::Sentinel, &config, own_port, password);
+        assert!(
+            server.answers_or_ends().await,
+            "the sentinel does not start: {}",
+            server.log()
+        );
+        server
+    }
 }
 
 const SENTINELS: usize = 3;

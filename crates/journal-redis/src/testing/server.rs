@@ -93,6 +93,10 @@ impl Setup {
         self
     }
 
+    pub(super) fn into_parts(self) -> (Vec<(String, String)>, Option<String>) {
+        (self.config, self.password)
+    }
+
     /// Starts it, and waits until it answers.
     ///
     /// # Panics
@@ -114,12 +118,19 @@ impl Setup {
     }
 }
 
+/// What the program is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Data,
+    Sentinel,
+}
+
 /// A server that runs. It is killed with its test.
 #[derive(Debug)]
 pub struct Server {
     // Before its folder, so that it is gone when that is removed.
     process: Option<Process>,
-    program: &'static str,
+    mode: Mode,
     folder: Folder,
     port: u16,
     password: Option<String>,
@@ -142,25 +153,25 @@ impl Server {
             config.push(("unixsocket".to_owned(), SOCKET.to_owned()));
         }
         config.extend(setup.config.iter().cloned());
-        let mut server = Self::prepare(program(), &config, port, setup.password.clone());
+        let mut server = Self::prepare(Mode::Data, &config, port, setup.password.clone());
         server.room = setup.room;
         server.spawn();
         server
     }
 
     pub(super) fn run(
-        program: &'static str,
+        mode: Mode,
         config: &[(String, String)],
         port: u16,
         password: Option<String>,
     ) -> Self {
-        let mut server = Self::prepare(program, config, port, password);
+        let mut server = Self::prepare(mode, config, port, password);
         server.spawn();
         server
     }
 
     fn prepare(
-        program: &'static str,
+        mode: Mode,
         config: &[(String, String)],
         port: u16,
         password: Option<String>,
@@ -177,7 +188,7 @@ impl Server {
         std::fs::write(folder.file(CONFIG), lines).expect("the folder is ours");
         Self {
             process: None,
-            program,
+            mode,
             folder,
             port,
             password,
@@ -186,8 +197,11 @@ impl Server {
     }
 
     fn spawn(&mut self) {
-        let arguments = [CONFIG.to_owned()];
-        let process = Process::start(self.program, &arguments, self.folder.path(), self.room);
+        let mut arguments = vec![CONFIG.to_owned()];
+        if self.mode == Mode::Sentinel {
+            arguments.push("--sentinel".to_owned());
+        }
+        let process = Process::start(program(), &arguments, self.folder.path(), self.room);
         self.process = Some(process);
     }
 
@@ -352,6 +366,12 @@ impl Server {
             info.contains("master_link_status:up")
         })
         .await;
+    }
+
+    /// Whether it says of itself that it is a replica. When sentinels tell it so, they cut off whoever asks it.
+    pub async fn is_replica(&self) -> bool {
+        let output = self.command(&["ROLE"]).output().await;
+        output.is_ok_and(|output| output.stdout.starts_with(b"slave"))
     }
 
     /// Waits until it answers and has loaded its data, and says true; or until it has ended, and says false.

@@ -140,6 +140,29 @@ async fn a_claim_is_seen_by_all_and_lapses() {
     );
 }
 
+/// What is read at once is 32 records. Behind an end that is the last of them Redis has no range to ask for.
+#[tokio::test]
+async fn a_log_whose_end_is_the_last_of_a_page_is_read_to_its_end() {
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
+    for records in [31, 32, 33, 64] {
+        let writer = Writer::opened(&here).await;
+        for _ in 2..records {
+            writer.stage("a");
+            assert_eq!(writer.append().await, Outcome::Yes);
+        }
+        writer.stage_terminal();
+        assert_eq!(writer.finish().await, Outcome::Yes);
+        let count = server.cli(&["XLEN", &writer.log()]).await;
+        assert_eq!(count, records.to_string());
+        let found = there.find(writer.id(), SystemTime::now()).await;
+        let Ok(Found::Here { window, .. }) = found else {
+            panic!("{records} records: {found:?}")
+        };
+        assert!(window.terminal().is_some(), "{records} records");
+    }
+}
+
 /// The list of docs/journal.md.
 #[tokio::test]
 async fn the_documented_rights_are_enough() {

@@ -24,7 +24,12 @@ fn feed_with(server: &Server, options: Options, password: Option<&str>) -> Feed 
         let (address, login) = (Arc::clone(&address), login.clone());
         async move {
             let stream = TcpStream::connect(&*address).await?;
-            io::Result::Ok(Link { stream, login })
+            let moved = Box::pin(std::future::pending());
+            io::Result::Ok(Link {
+                stream,
+                login,
+                moved,
+            })
         }
     })
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use streamweld_journal::{Found, Journal, Outcome};
-use streamweld_journal_redis::testing::Server;
+use streamweld_journal_redis::testing::{Sentinels, Server, Setup};
 use streamweld_journal_redis::{ConnectError, RedisJournal, Target};
 
 use crate::connect::{config, connect_to};
@@ -18,6 +18,8 @@ struct Secure {
     server: Server,
     port: u16,
     ca_file: PathBuf,
+    /// How a server is told its certificate and key, and whom to trust.
+    certificate: [(&'static str, String); 3],
 }
 
 impl Secure {
@@ -53,10 +55,16 @@ impl Secure {
             set.extend(["tls-port", &text]);
             let said = server.cli(&set).await;
             if said == "OK" {
+                let ca = ca_file.display().to_string();
                 return Self {
                     server,
                     port,
                     ca_file,
+                    certificate: [
+                        ("tls-cert-file", certificate),
+                        ("tls-key-file", key),
+                        ("tls-ca-cert-file", ca),
+                    ],
                 };
             }
             assert!(said.contains("listen"), "needs a server with TLS: {said}");
@@ -128,4 +136,32 @@ async fn a_file_without_certificates_is_told_until_it_has_some() {
     assert_eq!(connected, Err(empty));
     std::fs::copy(&secure.ca_file, &file).unwrap();
     journal.connected(Duration::from_secs(10)).await.unwrap();
+}
+
+#[tokio::test]
+async fn sentinels_and_the_master_that_they_name_are_reached_by_tls() {
+    let secure = Secure::start().await;
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let mut setup = Setup::new()
+        .config("tls-port", &port.to_string())
+        .config("tls-auth-clients", "no")
+        // How it speaks to the master.
+        .config("tls-replication", "yes")
+        .config("sentinel resolve-hostnames", "yes")
+        .config("sentinel announce-hostnames", "yes");
+    for (key, value) in &secure.certificate {
+        setup = setup.config(key, value);
+    }
+    let sentinel = setup.start_sentinel("localhost", secure.port, 1).await;
+    let url = format!("rediss+sentinel://localhost:{port}/{}", Sentinels::NAME);
+    let target = Target::parse(&url).unwrap();
+    check_refused(target.clone(), ConnectError::NoSentinel).await;
+    let target = target.with_ca_file(secure.ca_file.clone());
+    let journal = connect_to(target, config()).await;
+    let writer = Writer::opened(&journal).await;
+    writer.stage("a");
+    assert_eq!(writer.append().await, Outcome::Yes);
+    drop(sentinel);
 }

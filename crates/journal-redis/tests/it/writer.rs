@@ -33,6 +33,13 @@ impl<'a> Writer<'a> {
         writer
     }
 
+    /// The same as soon as there is a connection.
+    pub(crate) async fn opened_at_last(journal: &'a RedisJournal) -> Self {
+        let connected = journal.connected(Duration::from_secs(10)).await;
+        connected.expect("it connects");
+        Self::opened(journal).await
+    }
+
     pub(crate) fn id(&self) -> StreamId {
         self.window.id()
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use http::Uri;
+use http::uri::Authority;
 
 use super::Secret;
 
@@ -24,7 +25,10 @@ pub enum Place {
 pub struct JournalUrl {
     url: Secret,
     shown: String,
+    tls: bool,
+    credential: bool,
     password: bool,
+    secret: bool,
 }
 
 impl JournalUrl {
@@ -37,7 +41,25 @@ impl JournalUrl {
     /// It names a user or a password.
     #[must_use]
     pub fn has_credential(&self) -> bool {
+        self.credential
+    }
+
+    /// It names the password of the Redis.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
         self.password
+    }
+
+    /// It holds any password, that of the Redis or that of its sentinels.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        self.secret
+    }
+
+    /// It is spoken to by TLS.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.tls
     }
 
     /// Reads it from a file, so that it need not stand on a command line or in an environment.
@@ -71,41 +93,124 @@ impl FromStr for JournalUrl {
         if text.contains('#') {
             return Err(JournalUrlError::Fragment);
         }
-        let uri: Uri = text.parse().map_err(|_| JournalUrlError::Syntax)?;
-        let scheme = match uri.scheme_str() {
-            Some(scheme @ ("redis" | "rediss")) => scheme,
-            Some(_) | None => return Err(JournalUrlError::Scheme),
+        let parts = match text.split_once("://") {
+            Some((scheme @ ("redis+sentinel" | "rediss+sentinel"), rest)) => {
+                sentinels(scheme, rest)?
+            }
+            _ => server(text)?,
         };
-        let authority = uri.authority().ok_or(JournalUrlError::Host)?;
-        let (user, at) = match authority.as_str().rsplit_once('@') {
-            Some((user, at)) => (Some(user), at),
-            None => (None, authority.as_str()),
-        };
-        if authority.host().is_empty() {
-            return Err(JournalUrlError::Host);
-        }
-        let port = &at[authority.host().len()..];
-        if !port.is_empty() && !matches!(authority.port_u16(), Some(1..)) {
-            return Err(JournalUrlError::Port);
-        }
-        if uri.query().is_some() {
-            return Err(JournalUrlError::Query);
-        }
-        let database = uri.path().strip_prefix('/').unwrap_or_default();
-        let is_number = database.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_number || (!database.is_empty() && database.parse::<u16>().is_err()) {
-            return Err(JournalUrlError::Database);
-        }
+        let password = parts.user.as_ref().is_some_and(|user| user.contains(':'));
         Ok(Self {
-            shown: format!("{scheme}://{at}"),
-            password: user.is_some(),
+            shown: parts.shown,
+            tls: text.starts_with("rediss"),
+            credential: parts.user.is_some() || parts.secret_query,
+            password,
+            secret: password || parts.secret_query,
             url: Secret::new(text.to_owned()).ok_or(JournalUrlError::Syntax)?,
         })
     }
 }
 
+/// What a URL is made of, once it is known to be good.
+struct Parts {
+    shown: String,
+    user: Option<String>,
+    secret_query: bool,
+}
+
+/// `redis://[user[:password]@]host[:port][/database]`
+fn server(text: &str) -> Result<Parts, JournalUrlError> {
+    let uri: Uri = text.parse().map_err(|_| JournalUrlError::Syntax)?;
+    let scheme = match uri.scheme_str() {
+        Some(scheme @ ("redis" | "rediss")) => scheme,
+        Some(_) | None => return Err(JournalUrlError::Scheme),
+    };
+    let authority = uri.authority().ok_or(JournalUrlError::Host)?;
+    let (user, at) = split_user(authority.as_str());
+    check_place(authority, at)?;
+    if uri.query().is_some() {
+        return Err(JournalUrlError::Query);
+    }
+    check_database(uri.path().strip_prefix('/').unwrap_or_default())?;
+    Ok(Parts {
+        shown: format!("{scheme}://{at}"),
+        user,
+        secret_query: false,
+    })
+}
+
+/// `[user[:password]@]host[:port][,host[:port]…]/service[/database][?sentinel_user=…&sentinel_pass=…]`
+fn sentinels(scheme: &str, text: &str) -> Result<Parts, JournalUrlError> {
+    let (text, query) = match text.split_once('?') {
+        Some((text, query)) => (text, Some(query)),
+        None => (text, None),
+    };
+    let (authority, path) = text.split_once('/').ok_or(JournalUrlError::Service)?;
+    let (user, hosts) = split_user(authority);
+    // As a part of each, so that a bad one is noticed.
+    let login = user.as_deref().map(|user| format!("{user}@"));
+    let login = login.unwrap_or_default();
+    for host in hosts.split(',') {
+        let one = format!("{login}{host}");
+        let authority: Authority = one.parse().map_err(|_| match host {
+            "" => JournalUrlError::Host,
+            _ => JournalUrlError::Syntax,
+        })?;
+        check_place(&authority, host)?;
+    }
+    let (service, database) = path.split_once('/').unwrap_or((path, ""));
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if service.is_empty() || !service.bytes().all(is_name) {
+        return Err(JournalUrlError::Service);
+    }
+    check_database(database)?;
+    // What has a meaning in a URL would be taken for it.
+    let is_plain = |value: &str| !value.contains([':', '/', '@', '?', '[', ']']);
+    for pair in query
+        .unwrap_or_default()
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+    {
+        match pair.split_once('=') {
+            Some(("sentinel_user" | "sentinel_pass", value)) if is_plain(value) => {}
+            _ => return Err(JournalUrlError::SentinelQuery),
+        }
+    }
+    Ok(Parts {
+        shown: format!("{scheme}://{hosts}/{service}"),
+        user,
+        secret_query: query.is_some(),
+    })
+}
+
+fn split_user(authority: &str) -> (Option<String>, &str) {
+    match authority.rsplit_once('@') {
+        Some((user, at)) => (Some(user.to_owned()), at),
+        None => (None, authority),
+    }
+}
+
+fn check_place(authority: &Authority, at: &str) -> Result<(), JournalUrlError> {
+    if authority.host().is_empty() {
+        return Err(JournalUrlError::Host);
+    }
+    let port = &at[authority.host().len()..];
+    if !port.is_empty() && !matches!(authority.port_u16(), Some(1..)) {
+        return Err(JournalUrlError::Port);
+    }
+    Ok(())
+}
+
+fn check_database(database: &str) -> Result<(), JournalUrlError> {
+    let is_number = database.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number || (!database.is_empty() && database.parse::<u16>().is_err()) {
+        return Err(JournalUrlError::Database);
+    }
+    Ok(())
+}
+
 impl fmt::Display for JournalUrl {
-    /// Scheme, host and port.
+    /// Scheme, hosts and ports, and the service that sentinels watch over.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
@@ -124,8 +229,10 @@ pub enum JournalUrlError {
     /// Not a URL.
     #[error("not a valid URL; what is not a letter or a digit in a password is written as %40")]
     Syntax,
-    /// Neither `redis` nor `rediss`.
-    #[error("the scheme must be redis, or rediss for TLS")]
+    /// None that is known.
+    #[error(
+        "the scheme must be redis, or rediss for TLS; with sentinels redis+sentinel or rediss+sentinel"
+    )]
     Scheme,
     /// No host.
     #[error("there is no host")]
@@ -136,9 +243,18 @@ pub enum JournalUrlError {
     /// A path that is no number.
     #[error("the path must be the number of a database, or nothing")]
     Database,
+    /// Sentinels without the name of what they watch over.
+    #[error("behind the sentinels there must be the name of the service that they watch over")]
+    Service,
     /// A query, which nothing would look at.
     #[error("a query has no meaning here")]
     Query,
+    /// A query that is not about the sentinels.
+    #[error(
+        "the query may hold sentinel_user and sentinel_pass only, and in them what is not a letter or a digit is \
+         written as %40"
+    )]
+    SentinelQuery,
     /// A fragment, which nothing would look at.
     #[error("a fragment has no meaning here; in a password write # as %23")]
     Fragment,
@@ -169,6 +285,31 @@ mod tests {
     }
 
     #[test]
+    fn sentinels_are_shown_without_who_asks_them() {
+        let shown = "redis+sentinel://a:26379,[::1],c/main";
+        accept(shown, shown, false);
+        accept(
+            "redis+sentinel://user:pass@a:26379,[::1],c/main/2",
+            shown,
+            true,
+        );
+        accept(
+            "rediss+sentinel://a/main?sentinel_user=u&sentinel_pass=pass",
+            "rediss+sentinel://a/main",
+            true,
+        );
+        for (text, tls, password) in [
+            ("redis+sentinel://a/s", false, false),
+            ("rediss+sentinel://user@a/s", true, false),
+            ("rediss://user:pass@a", true, true),
+        ] {
+            let url: JournalUrl = text.parse().expect("good");
+            assert_eq!((url.is_tls(), url.has_password()), (tls, password));
+            assert_eq!(url.is_secret(), password);
+        }
+    }
+
+    #[test]
     fn memory_is_a_word() {
         assert_eq!("memory".parse(), Ok(Place::Memory));
     }
@@ -195,5 +336,21 @@ mod tests {
         refuse("redis://r/70000", JournalUrlError::Database);
         refuse("redis://r?protocol=3", JournalUrlError::Query);
         refuse("redis://r#1", JournalUrlError::Fragment);
+        refuse("sentinel://a/s", JournalUrlError::Scheme);
+        refuse("redis+sentinel://a", JournalUrlError::Service);
+        refuse("redis+sentinel://a/", JournalUrlError::Service);
+        refuse("redis+sentinel://a/s%20", JournalUrlError::Service);
+        refuse("redis+sentinel://a,,b/s", JournalUrlError::Host);
+        refuse("redis+sentinel:///s", JournalUrlError::Host);
+        refuse("redis+sentinel://a:0/s", JournalUrlError::Port);
+        refuse("redis+sentinel://a/s/b", JournalUrlError::Database);
+        refuse(
+            "redis+sentinel://a/s?pass=1",
+            JournalUrlError::SentinelQuery,
+        );
+        refuse(
+            "redis+sentinel://a/s?sentinel_pass=a@b",
+            JournalUrlError::SentinelQuery,
+        );
     }
 }

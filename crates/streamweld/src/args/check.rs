@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use streamweld_server::config::Place;
+use streamweld_server::config::{JournalUrl, Place};
 use streamweld_upstream::BackendUrl;
 
 use super::{Command, Origin, Serve};
@@ -53,26 +53,62 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
 }
 
 /// The URL itself is never repeated: people write passwords there.
-fn journal(args: &Serve, origin: &Origin<'_>) -> Option<String> {
+fn journal(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
     let name = origin.name("journal");
     if args.journal.is_some() && args.journal_file.is_some() {
-        return Some(format!(
+        return vec![format!(
             "{name} and {} both say where the journal is; leave one of them out",
             origin.name("journal_file"),
+        )];
+    }
+    match args.place() {
+        Err(error) => vec![format!(
+            "{name} is refused: {error}; write it as memory, redis://HOST:PORT/N, rediss://HOST:PORT/N or \
+             redis+sentinel://HOST:PORT,HOST:PORT/SERVICE",
+        )],
+        Ok(Place::Memory) => [
+            ("journal_ca_file", args.journal_ca_file.is_some()),
+            ("journal_password_file", args.journal_password_file.is_some()),
+        ]
+        .iter()
+        .filter(|(_, is_there)| *is_there)
+        .map(|(setting, _)| {
+            format!(
+                "{} has no use while the journal is in memory; name a Redis by {name}, or leave the file out",
+                origin.name(setting),
+            )
+        })
+        .collect(),
+        Ok(Place::Redis(url)) => around_the_journal(args, &url, origin),
+    }
+}
+
+fn around_the_journal(args: &Serve, url: &JournalUrl, origin: &Origin<'_>) -> Vec<String> {
+    let mut faults = Vec::new();
+    let by_file = args.journal_password_file.is_some();
+    // A user alone is no secret when the password is in a file.
+    let is_confided = url.is_secret() || (url.has_credential() && !by_file);
+    if args.journal_file.is_none() && is_confided && origin.is_flag("journal") {
+        faults.push(format!(
+            "{} has a user or a password, which everybody on this machine can read there; put the URL into a file \
+             and name it by --journal-file",
+            origin.name("journal"),
         ));
     }
-    match args.journal.as_ref()?.checked() {
-        Err(error) => Some(format!(
-            "{name} is refused: {error}; write it as memory, redis://HOST:PORT/N or rediss://HOST:PORT/N",
-        )),
-        Ok(Place::Redis(url)) if url.has_credential() && origin.is_flag("journal") => {
-            Some(format!(
-                "{name} has a user or a password, which everybody on this machine can read there; put the URL into a file \
-             and name it by --journal-file",
-            ))
-        }
-        Ok(_) => None,
+    if by_file && url.has_password() {
+        faults.push(format!(
+            "{} is not the only password: the URL of the journal has one too; leave one of them out",
+            origin.name("journal_password_file"),
+        ));
     }
+    if args.journal_ca_file.is_some() && !url.is_tls() {
+        faults.push(format!(
+            "{} has no use while the journal is spoken to without TLS; write rediss there, or leave the certificates \
+             out",
+            origin.name("journal_ca_file"),
+        ));
+    }
+    faults
 }
 
 /// What is asked of a shared journal, though there is none.

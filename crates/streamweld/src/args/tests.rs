@@ -160,8 +160,53 @@ fn the_journal_is_memory_or_a_redis() {
         ("redis://r:0", "port"),
         ("redis://r/a", "database"),
         ("redis://r?a=b", "query"),
+        ("redis+sentinel://a,b", "service"),
     ] {
         check(&[&format!("--journal={bad}")], &["--journal", said]);
+    }
+}
+
+#[test]
+fn the_files_of_a_journal_belong_to_a_redis() {
+    let password = file("password", "hunter2\n");
+    let by_password = format!("--journal-password-file={password}");
+    let config = |line: &[&str]| crate::serve::config(&serve(line).expect("accepted"));
+    for url in ["redis://r", "redis://user@r", "redis+sentinel://user@a,b/s"] {
+        let config = config(&[&format!("--journal={url}"), &by_password]).expect("valid");
+        let file = config.journal.password_file.expect("it is taken");
+        assert_eq!(file.to_str(), Some(password.as_str()));
+    }
+    check(&[&by_password], &["--journal-password-file", "in memory"]);
+    let user = "--journal=redis://user@r";
+    check(&[user], &["--journal ", "user or a password"]);
+    let both = file("both", "rediss://user:hunter2@r");
+    let by_file = format!("--journal-file={both}");
+    check(
+        &[&by_file, &by_password],
+        &["--journal-password-file", "leave one"],
+    );
+    let sentinels = "--journal=redis+sentinel://user@a/s?sentinel_pass=hunter2";
+    check(&[sentinels, &by_password], &["--journal ", "password"]);
+    for (text, said) in [("", "empty"), ("hunter2\nhunter2", "one line")] {
+        let bad = file("bad-password", text);
+        let line = format!("--journal-password-file={bad}");
+        check(
+            &["--journal=redis://r", &line],
+            &["--journal-password-file", said],
+        );
+        std::fs::remove_file(bad).expect("there");
+    }
+    check(
+        &["--journal=redis://r", "--journal-password-file=/nowhere"],
+        &["--journal-password-file", "/nowhere", "No such file"],
+    );
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    check(
+        &["--journal=rediss://r", "--journal-ca-file", here],
+        &["--journal-ca-file", "no certificate"],
+    );
+    for path in [password, both] {
+        std::fs::remove_file(path).expect("there");
     }
 }
 
