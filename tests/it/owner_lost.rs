@@ -81,8 +81,7 @@ impl Scene {
 
 /// Begins an answer that stands still after ten events.
 async fn begin(client: &Client) -> (String, Response) {
-    let mut response = client.chat().await;
-    assert_eq!(response.header("x-streamweld-durability"), Some("durable"));
+    let mut response = client.durable_chat().await;
     let id = response.id();
     response.body.blocks(10).await;
     wait_seq(client, &id, 11).await;

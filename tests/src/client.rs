@@ -144,6 +144,22 @@ impl Client {
         self.send("POST", "/v1/chat/completions", CHAT).await
     }
 
+    /// Asks until the answer is durable: on a busy machine its head may not have waited for long enough.
+    pub async fn durable_chat(&self) -> Response {
+        let durable = async {
+            loop {
+                let response = self.chat().await;
+                if response.is_durable() {
+                    return response;
+                }
+                let durability = response.header("x-streamweld-durability");
+                assert_eq!(durability, Some("degraded"));
+                response.leave().await;
+            }
+        };
+        patience(durable).await
+    }
+
     /// Reads a generation from its resume URL.
     pub async fn events(&self, id: &str) -> Response {
         self.get(&format!("/v1/streams/{id}/events")).await

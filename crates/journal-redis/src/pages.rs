@@ -64,7 +64,8 @@ impl Pages {
     async fn read(&self, inner: &Inner, after: Seq, through: Seq) -> Result<Page, Unreachable> {
         let wanted = after.next();
         let most = usize::try_from(through.get() - after.get()).unwrap_or(MOST);
-        let count = (BYTES / self.record.load(Ordering::Relaxed)).clamp(1, MOST.min(most));
+        let record = self.record.load(Ordering::Relaxed);
+        let count = BYTES.div_ceil(record).clamp(1, MOST.min(most));
         let keys = inner.config.prefix.keys(self.id);
         let entries = inner.holding(&keys, wanted, count).await?.value;
         if let Some(records) = NonZero::new(entries.len()) {

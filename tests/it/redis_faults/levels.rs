@@ -5,8 +5,7 @@ use std::time::Duration;
 use streamweld_journal_redis::testing::{Server, Setup};
 use streamweld_mock::Script;
 use streamweld_tests::{
-    Client, End, Pair, PairSetup, Response, blocks, metric, patience, state, wait_end, wait_seq,
-    wait_state,
+    Client, End, Pair, PairSetup, blocks, metric, patience, state, wait_end, wait_seq, wait_state,
 };
 use tokio::time::sleep;
 
@@ -36,22 +35,6 @@ async fn start(setup: PairSetup, replicas: usize) -> (Pair, Vec<Server>) {
 
 const DURABLE: Option<&str> = Some("durable; level=replicated:1");
 
-/// Asks until the answer is durable: on a busy machine a replica may be too late for one head.
-async fn durable(client: &Client) -> Response {
-    let durable = async {
-        loop {
-            let response = client.chat().await;
-            let durability = response.header("x-streamweld-durability");
-            if durability == DURABLE {
-                return response;
-            }
-            assert_eq!(durability, Some("degraded"));
-            response.leave().await;
-        }
-    };
-    patience(durable).await
-}
-
 /// Waits until a check finds nothing.
 async fn is_well(admin: &Client, check: &str) {
     let line = format!(r#"streamweld_journal_check{{check="{check}"}}"#);
@@ -70,7 +53,7 @@ async fn check(
 ) {
     let script = in_three(20);
     let (mut pair, mut replicas) = start(patient(setup(script.clone()), AT_ONCE), 1).await;
-    let response = durable(&pair.one.client).await;
+    let response = pair.one.client.durable_chat().await;
     let mut told = Told::of(&pair, &script, response, 20).await;
     let (one, other) = (pair.one.client.clone(), pair.other.client.clone());
     wait_seq(&one, &told.id, 21).await;
@@ -114,7 +97,7 @@ async fn check(
     wait_end(&one, &told.id).await;
     assert_stands(&pair, &told.id, &told.whole).await;
     for client in [&pair.one.client, &pair.other.client] {
-        durable(client).await.leave().await;
+        client.durable_chat().await.leave().await;
     }
     is_well(&pair.one.admin, "level_missed").await;
 }
@@ -152,7 +135,7 @@ async fn all_that_was_shown_under_an_id_outlives_the_primary() {
     let client = pair.one.client.clone();
     let mut readings = Vec::new();
     for _ in 0..ANSWERS {
-        let response = durable(&client).await;
+        let response = client.durable_chat().await;
         let id = response.id();
         readings.push((id, Reading::begin(response, 20).await));
     }
@@ -181,7 +164,7 @@ async fn all_that_was_shown_under_an_id_outlives_the_primary() {
 async fn heads_states_and_metrics_name_the_level() {
     let script = Script::tokens(9).id("fixed");
     let (pair, _replicas) = start(setup(script), 1).await;
-    let response = durable(&pair.one.client).await;
+    let response = pair.one.client.durable_chat().await;
     let id = response.id();
     response.all().await;
     let again = pair.other.client.events(&id).await;

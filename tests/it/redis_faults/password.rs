@@ -17,11 +17,11 @@ async fn mock() -> Mock {
 }
 
 /// Asks until the answer is durable, or until it is not.
-async fn wait_durability(client: &Client, expected: &str) {
+async fn wait_durability(client: &Client, durable: bool) {
     let asked = async {
         loop {
             let response = client.chat().await;
-            let is_it = response.header("x-streamweld-durability") == Some(expected);
+            let is_it = response.is_durable() == durable;
             assert_eq!(response.all().await.1, End::Proper);
             if is_it {
                 return;
@@ -51,7 +51,7 @@ async fn a_password_that_is_rotated_needs_no_restart() {
         )],
     );
     let client = process.client().await;
-    wait_durability(&client, "durable").await;
+    wait_durability(&client, true).await;
     let set = ["CONFIG", "SET", "requirepass", "second-secret"];
     assert_eq!(redis.cli(&set).await, "OK");
     let kill = ["CLIENT", "KILL", "TYPE", "normal"];
@@ -60,9 +60,9 @@ async fn a_password_that_is_rotated_needs_no_restart() {
     process
         .wait_output("redis refuses the user or password")
         .await;
-    wait_durability(&client, "degraded").await;
+    wait_durability(&client, false).await;
     std::fs::write(&file, "second-secret\n").expect("it is ours");
-    wait_durability(&client, "durable").await;
+    wait_durability(&client, true).await;
     process.signal("TERM");
     let (status, output) = process.ended().await;
     assert!(status.success(), "{output}");
@@ -116,9 +116,9 @@ async fn a_redis_with_a_certificate_of_ones_own_is_trusted_by_its_file() {
     let ca = format!("--journal-ca-file={}", ca_file.display());
     let mut process = Process::serve(&[&backend, &journal, &ca]);
     let client = process.client().await;
-    wait_durability(&client, "durable").await;
+    wait_durability(&client, true).await;
     let mut stranger = Process::serve(&[&backend, &journal]);
     let client = stranger.client().await;
-    wait_durability(&client, "degraded").await;
+    wait_durability(&client, false).await;
     assert!(stranger.output().contains("redis cannot be reached"));
 }

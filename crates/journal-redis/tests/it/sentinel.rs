@@ -131,11 +131,12 @@ async fn row_36_of_two_masters_the_writer_of_the_lower_epoch_loses() {
     let old = Server::new().await;
     let new = Setup::new().replica_of(&old).start().await;
     new.wait_replicating().await;
-    let (here, there) = (connect(&old).await, connect(&new).await);
+    let here = connect(&old).await;
     let writer = Writer::opened(&here).await;
     append_at_last(&writer).await;
     wait_copied(&new, &writer).await;
     new.cli(&["REPLICAOF", "NO", "ONE"]).await;
+    let there = connect(&new).await;
     let second = Epoch::new(2).unwrap();
     let adopted = there.adopt(writer.id(), Seq::new(2), second, SystemTime::now());
     assert_eq!(adopted.await, Outcome::Yes);
