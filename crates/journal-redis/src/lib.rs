@@ -14,6 +14,7 @@ mod checks;
 mod claims;
 mod config;
 mod durability;
+mod ends;
 pub mod feed;
 mod find;
 mod follow;

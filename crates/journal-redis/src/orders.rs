@@ -8,11 +8,12 @@
 //!
 //! One task of the journal listens. Readers that come and go are also what tells the writer whether to publish.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use streamweld_journal::{Epoch, Notice, Order, Ordered, Replica, StreamId, Unreachable};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::feed::{Heard, Subscription};
@@ -62,6 +63,7 @@ pub(crate) async fn listen(
 ) {
     let mut lapses = interval(Duration::from_secs(1));
     lapses.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ends = JoinSet::new();
     loop {
         let event = tokio::select! {
             heard = subscription.next() => match heard {
@@ -83,10 +85,17 @@ pub(crate) async fn listen(
             },
             Event::Heard(Heard::Renewed) => inner.look_at_all().await,
             Event::Look(id) => inner.look_at(id).await,
-            Event::Connection => inner.tell_owed(),
+            Event::Connection => {
+                inner.tell_owed();
+                inner.table().doubt_ends();
+            }
             Event::Tick => {
                 inner.lapse();
                 inner.tell_owed();
+                while ends.try_join_next().is_some() {}
+                if ends.is_empty() && !inner.table().doubted_ends().is_empty() {
+                    ends.spawn(Arc::clone(&inner).look_after_ends());
+                }
             }
         }
     }

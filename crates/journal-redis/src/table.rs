@@ -56,6 +56,18 @@ struct Finished {
     window: Arc<Window>,
     access: Access,
     until: Instant,
+    end: End,
+}
+
+/// What is known of an end in Redis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It was read there: somebody else looks after it.
+    Read,
+    /// It was written by this process.
+    Written,
+    /// It was, and Redis may have lost it since.
+    Doubted,
 }
 
 struct Claimed {
@@ -205,19 +217,48 @@ impl Table {
     pub(crate) fn finish(&mut self, id: StreamId, cached: Duration) {
         if let Some(live) = self.forget(id) {
             if let Some(window) = live.window {
-                self.cache(window, live.access, cached);
+                self.put(window, live.access, cached, End::Written);
             }
         }
     }
 
+    /// It has ended elsewhere, and was read.
     pub(crate) fn cache(&mut self, window: Arc<Window>, access: Access, cached: Duration) {
+        self.put(window, access, cached, End::Read);
+    }
+
+    fn put(&mut self, window: Arc<Window>, access: Access, cached: Duration, end: End) {
         window.charge_to(Some(Arc::clone(&self.meter)));
         let finished = Finished {
             until: Instant::now() + cached,
             access,
             window,
+            end,
         };
         self.finished.insert(finished.window.id(), finished);
+    }
+
+    /// Redis may have other data than before.
+    pub(crate) fn doubt_ends(&mut self) {
+        for finished in self.finished.values_mut() {
+            if finished.end == End::Written {
+                finished.end = End::Doubted;
+            }
+        }
+    }
+
+    pub(crate) fn doubted_ends(&self) -> Vec<Arc<Window>> {
+        let finished = self.finished.values();
+        let doubted = finished.filter(|finished| finished.end == End::Doubted);
+        doubted
+            .map(|finished| Arc::clone(&finished.window))
+            .collect()
+    }
+
+    pub(crate) fn end_stands(&mut self, id: StreamId) {
+        if let Some(finished) = self.finished.get_mut(&id) {
+            finished.end = End::Written;
+        }
     }
 
     pub(crate) fn uncache(&mut self, id: StreamId) {
@@ -292,7 +333,7 @@ impl Table {
     pub(crate) fn sweep(&mut self, claim: Duration, abandoned: Duration) {
         let now = Instant::now();
         self.finished.retain(|_, finished| {
-            let stays = finished.until > now;
+            let stays = finished.until > now || finished.end == End::Doubted;
             if !stays {
                 finished.window.charge_to(None);
             }

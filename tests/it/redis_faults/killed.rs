@@ -84,7 +84,8 @@ struct Ground {
 
 fn replica(mock: &Mock, journal: &str) -> Process {
     let backend = format!("--backend={}", mock.url());
-    Process::serve(&[&backend, &format!("--journal={journal}")])
+    let journal = format!("--journal={journal}");
+    Process::serve(&[&backend, &journal, "--presence-lease=4s"])
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,9 +193,23 @@ async fn round(ground: Arc<Ground>, point: Point, events: usize) {
         .with("last-event-id", &format!("{id}:{}", seen + 1));
     let back = Reading::begin(back.events(&id).await, stands - seen).await;
     assert!(
-        [held, back.held].concat() == prefix,
+        [&held[..], &back.held].concat() == prefix,
         "{what}: who comes back"
     );
+
+    // It has one end, which all of them are told.
+    let state = wait_state(&ground.survivor, &id, |it| !it["terminal"].is_null()).await;
+    assert_eq!(state["terminal"]["code"], "owner_lost", "{what}");
+    for reading in [there, late, back] {
+        let shown = blocks(&reading.held).len();
+        let (held, end) = reading.rest().await;
+        assert_eq!(end, End::Proper, "{what}");
+        let [form] = &blocks(&held)[shown..] else {
+            panic!("{what}: more than an end")
+        };
+        let data = form.data.as_deref().expect("data");
+        assert!(data.contains("owner_lost"), "{what}: {data}");
+    }
 }
 
 async fn ask(client: &Client, script: &Script) -> Response {

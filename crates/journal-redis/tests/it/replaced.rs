@@ -213,3 +213,29 @@ async fn a_server_that_is_emptied_is_noticed_at_once() {
     assert_eq!(writer.tail().await, Tail::None);
     assert_eq!(server.cli(&["EXISTS", &writer.log()]).await, "0");
 }
+
+/// Its owner has done with it, so nobody would append it again.
+#[tokio::test]
+async fn an_end_that_was_lost_is_written_again() {
+    let server = Server::new().await;
+    let journal = connect(&server).await;
+    let writer = Writer::opened(&journal).await;
+    append(&writer, "kept").await;
+    let copy = copy_of(&server).await;
+    append(&writer, "lost").await;
+    let end = writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Yes);
+    fall_back(&server, &copy).await;
+    let elsewhere = connect(&server).await;
+    until("it stands again", async || {
+        let tail = elsewhere.tail(writer.id()).await;
+        matches!(tail, Ok(Tail::Last { terminal: true, last, .. }) if last == end)
+    })
+    .await;
+    let found = elsewhere.find(writer.id(), SystemTime::now()).await;
+    let Ok(Found::Here { window, .. }) = found else {
+        panic!("{found:?}")
+    };
+    let shown = |window: &streamweld_journal::Window| window.staged(Seq::ZERO).runs.concat();
+    assert_eq!(shown(&window), shown(&writer.window));
+}
