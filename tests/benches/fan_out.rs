@@ -11,11 +11,14 @@
 use std::time::{Duration, Instant};
 
 use socket2::SockRef;
-use streamweld_mock::Script;
-use streamweld_tests::{Harness, Setup, blocks, patience};
+use streamweld_mock::{Mock, MockConfig, Script};
+use streamweld_tests::{Client, Process, Usage, blocks, patience};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
 
 const EVENTS: usize = 200;
 const PACE: Duration = Duration::from_millis(10);
@@ -36,18 +39,27 @@ async fn run() {
         pace: PACE,
         ..Script::tokens(EVENTS)
     };
-    let harness = Setup::new(script)
-        .config(|config| config.edge.write_timeout = Duration::from_secs(600))
-        .start()
-        .await;
-    let (mut alone, mut crowded, mut grown) = (Vec::new(), Vec::new(), Vec::new());
+    let config = MockConfig {
+        default: script,
+        ..MockConfig::default()
+    };
+    let mock = Mock::bind("127.0.0.1:0", config).await.expect("a port");
+    let backend = format!("--backend={}", mock.url());
+    let mut proxy = Process::serve(&[&backend, "--write-timeout=10m"]);
+    let bench = Bench {
+        client: proxy.client().await,
+        mock,
+        proxy,
+    };
     // The first answer warms both up and does not count.
-    answer(&harness, 1, 0).await;
+    bench.answer(1, 0).await;
+    let base = Usage::of(bench.proxy.id());
+    let (mut alone, mut crowded, mut peaks) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        alone.push(answer(&harness, 1, 0).await.0);
-        let (time, kib) = answer(&harness, CROWD, STOPPED).await;
+        alone.push(bench.answer(1, 0).await.0);
+        let (time, peak) = bench.answer(CROWD, STOPPED).await;
         crowded.push(time);
-        grown.push(kib);
+        peaks.push(peak.kib_since(&base));
     }
     let (alone, crowded) = (median(&mut alone), median(&mut crowded));
     println!("events per answer                    {EVENTS}, one each {PACE:?}");
@@ -58,62 +70,75 @@ async fn run() {
         crowded / alone
     );
     println!(
-        "resident memory for each reader      {:.1} KiB",
-        median(&mut grown) / CROWD as f64
+        "resident memory for each reader      {:.1} KiB at the highest",
+        median(&mut peaks) / CROWD as f64
     );
 }
 
-/// One answer with so many readers. Gives how long the backend took, and by how many KiB the process had grown before
-/// the readers left (both ends of each connection and the client's buffers included).
-async fn answer(harness: &Harness, readers: usize, stopped: usize) -> (f64, f64) {
-    let before = resident_kib();
-    let number = harness.mock.recorder().requests().len();
-    let began = Instant::now();
-    let mut first = harness.client.chat().await;
-    let id = first.id();
-    let mut crowd = JoinSet::new();
-    let mut held = Vec::new();
-    for index in 1..readers {
-        if index <= stopped {
-            held.push(stop_reading(harness, &id).await);
-        } else {
-            let (client, id) = (harness.client.clone(), id.clone());
-            crowd.spawn(async move { client.events(&id).await.all().await.0 });
+struct Bench {
+    mock: Mock,
+    proxy: Process,
+    client: Client,
+}
+
+impl Bench {
+    /// One answer with so many readers. Gives how long the backend took, and what the proxy used when it used most.
+    async fn answer(&self, readers: usize, stopped: usize) -> (f64, Usage) {
+        let number = self.mock.recorder().requests().len();
+        let pid = self.proxy.id();
+        let (most, peak) = watch::channel(Usage::of(pid));
+        let watching = AbortOnDropHandle::new(tokio::spawn(async move {
+            loop {
+                sleep(Duration::from_millis(20)).await;
+                let now = Usage::of(pid);
+                most.send_if_modified(|most| {
+                    let is_more = now.kib_since(most) > 0.0;
+                    if is_more {
+                        *most = now;
+                    }
+                    is_more
+                });
+            }
+        }));
+        let began = Instant::now();
+        let mut first = self.client.chat().await;
+        let id = first.id();
+        let mut crowd = JoinSet::new();
+        let mut held = Vec::new();
+        for index in 1..readers {
+            if index <= stopped {
+                held.push(self.stop_reading(&id).await);
+            } else {
+                let (client, id) = (self.client.clone(), id.clone());
+                crowd.spawn(async move { client.events(&id).await.all().await.0 });
+            }
         }
+        let (whole, _) = first.body.rest().await;
+        self.mock
+            .recorder()
+            .wait_closed(number)
+            .await
+            .expect("the answer ends");
+        let took = began.elapsed().as_secs_f64();
+        while let Some(seen) = patience(crowd.join_next()).await {
+            let seen = seen.expect("the reader did not panic");
+            assert_eq!(blocks(&seen), blocks(&whole), "every reader sees the same");
+        }
+        drop(watching);
+        (took, *peak.borrow())
     }
-    let (whole, _) = first.body.rest().await;
-    harness
-        .mock
-        .recorder()
-        .wait_closed(number)
-        .await
-        .expect("the answer ends");
-    let took = began.elapsed().as_secs_f64();
-    while let Some(seen) = patience(crowd.join_next()).await {
-        let seen = seen.expect("the reader did not panic");
-        assert_eq!(blocks(&seen), blocks(&whole), "every reader sees the same");
+
+    /// A reader that asks and then never reads again.
+    async fn stop_reading(&self, id: &str) -> TcpStream {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        SockRef::from(&socket)
+            .set_recv_buffer_size(1024)
+            .expect("a small buffer");
+        let mut stream = socket.connect(self.client.addr).await.expect("connects");
+        let request = format!("GET /v1/streams/{id}/events HTTP/1.1\r\nhost: x\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("is sent");
+        stream
     }
-    let grown = resident_kib() - before;
-    (took, grown)
-}
-
-/// A reader that asks and then never reads again.
-async fn stop_reading(harness: &Harness, id: &str) -> TcpStream {
-    let socket = TcpSocket::new_v4().expect("a socket");
-    SockRef::from(&socket)
-        .set_recv_buffer_size(1024)
-        .expect("a small buffer");
-    let mut stream = socket.connect(harness.client.addr).await.expect("connects");
-    let request = format!("GET /v1/streams/{id}/events HTTP/1.1\r\nhost: x\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.expect("is sent");
-    stream
-}
-
-fn resident_kib() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
-        .unwrap_or(0.0)
 }
 
 fn median(values: &mut [f64]) -> f64 {

@@ -13,6 +13,7 @@ mod shown;
 mod slow;
 mod sse;
 mod tap;
+mod usage;
 mod watch;
 mod wire;
 
@@ -27,5 +28,6 @@ pub use self::shown::{Shown, ask, question, without_ids};
 pub use self::slow::reset;
 pub use self::sse::{Block, blocks, events, texts};
 pub use self::tap::{Halt, Tap, is_command};
+pub use self::usage::Usage;
 pub use self::watch::{metric, state, wait_end, wait_seq, wait_state};
 pub use self::wire::{RawBackend, Wire};

@@ -110,8 +110,9 @@ impl PairSetup {
     #[must_use]
     pub fn new(over: Over, script: Script) -> Self {
         let mut heal = HealBounds::default();
-        // Stories are told while every core is busy.
+        // Stories are told while every core is busy. Those about a journal that is away say how soon it counts as that.
         heal.open = Duration::from_secs(3);
+        heal.patience = Duration::from_secs(60);
         Self {
             over,
             mock: MockConfig {

@@ -33,6 +33,10 @@ impl Process {
         Self { child }
     }
 
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal, such as `STOP`.
     pub(super) fn signal(&self, name: &str) {
         // It was not waited for, so its number is still its own.

@@ -211,6 +211,15 @@ impl Server {
         self.port
     }
 
+    /// The number of its process.
+    ///
+    /// # Panics
+    /// When it does not run.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("it runs").id()
+    }
+
     /// `127.0.0.1:port`.
     #[must_use]
     pub fn address(&self) -> String {
