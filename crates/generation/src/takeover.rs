@@ -1,4 +1,4 @@
-//! Ending a generation whose owner is gone.
+//! Ending a generation that nobody writes.
 //!
 //! The log decides. Whoever adopts it from exactly its last entry, under a later epoch, writes its end; an owner that
 //! was only out of touch is refused from then on, and so is everybody else who tries. What is written here is read as
@@ -26,6 +26,8 @@ use crate::transcript::{transcript, whole_transcript};
 pub enum EndAs {
     /// As an error: its owner is gone.
     OwnerLost,
+    /// As an error: the journal has lost its end, and it is not known any more how it was.
+    Incomplete,
     /// As asked for. What has been said so far is in the window, which follows the log.
     Stopped(By, Arc<Window>),
 }
@@ -68,6 +70,7 @@ pub async fn take_over(
     let now = SystemTime::now();
     let (end, shown): (End, Option<Ending>) = match how {
         EndAs::OwnerLost => (End::OwnerLost, None),
+        EndAs::Incomplete => (End::Incomplete, None),
         EndAs::Stopped(by, read) => {
             // The adoption has been told to whoever follows, so what is missing comes now.
             _ = timeout(CATCH_UP, caught_up(read, last)).await;
@@ -90,7 +93,7 @@ pub async fn take_over(
             outcome = end.kind().as_str(),
             code = end.code(),
             entries = window.received().get(),
-            "generation ended for an owner that is gone"
+            "generation ended that nobody wrote"
         );
     }
     outcome

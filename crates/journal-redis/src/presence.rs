@@ -60,16 +60,26 @@ pub(crate) async fn keep(
     let mut looks = interval(lease / LOOKS);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut judge, mut told) = (Judge::new(lease), HashSet::new());
+    // Another connection may lead to older data, with logs in them that had their end.
+    let mut is_reviewed = false;
     loop {
         tokio::select! {
             _ = looks.tick() => {}
-            changed = connections.changed() => if changed.is_err() { return },
+            changed = connections.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                is_reviewed = false;
+            }
         }
         let Some(inner) = inner.upgrade() else { return };
         let Some((connection, silent)) = inner.look().await else {
             judge.lost_contact();
             continue;
         };
+        if !is_reviewed {
+            is_reviewed = inner.review().await;
+        }
         let dead = judge.saw(Instant::now(), connection, &silent);
         told.retain(|replica| dead.contains(replica));
         for replica in dead {
@@ -150,6 +160,49 @@ impl Inner {
         if answers.is_ok_and(|answers| answers.iter().all(Result::is_ok)) {
             self.table().listed.made(&changes);
         }
+    }
+
+    /// Looks for logs on the list of this process that it does not write and that have no end: Redis has lost it. Says
+    /// whether there are none.
+    async fn review(&self) -> bool {
+        let owned = self.config.prefix.owned(self.replica());
+        let mut command = redis::cmd("SMEMBERS");
+        command.arg(&owned);
+        let Ok(answer) = self
+            .nodes
+            .reads(self.presence_slot())
+            .call(&command, 0)
+            .await
+        else {
+            return false;
+        };
+        let strange = {
+            let table = self.table();
+            let mut ids = ids(answer.value);
+            ids.retain(|id| !table.is_concerned_with(*id));
+            ids
+        };
+        let (mut over, mut is_done) = (Vec::new(), true);
+        for id in strange {
+            match self.left(id, self.replica()).await {
+                Some(Left::Ownerless(log)) => {
+                    is_done = false;
+                    self.notify(id, Notice::EndLost(log));
+                }
+                Some(Left::Over) => over.push(id),
+                None => return false,
+            }
+        }
+        for page in over.chunks(PAGE) {
+            let mut command = redis::cmd("SREM");
+            command.arg(&owned);
+            for id in page {
+                command.arg(id.text().as_bytes());
+            }
+            // What stays is found the next time.
+            _ = self.household().call(&command, 0).await;
+        }
+        is_done
     }
 
     /// Lists a generation as one of this process, before its log is opened or adopted. Says whether it is.

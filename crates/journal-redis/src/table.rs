@@ -238,6 +238,14 @@ impl Table {
         self.finished.insert(finished.window.id(), finished);
     }
 
+    /// Whether this process writes it, is about to, or looks after its end.
+    pub(crate) fn is_concerned_with(&self, id: StreamId) -> bool {
+        let finished = self.finished.get(&id);
+        self.live.contains_key(&id)
+            || self.listed.has(id)
+            || finished.is_some_and(|finished| finished.end != End::Read)
+    }
+
     /// Redis may have other data than before.
     pub(crate) fn doubt_ends(&mut self) {
         for finished in self.finished.values_mut() {

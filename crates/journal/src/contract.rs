@@ -367,9 +367,11 @@ pub enum Notice {
     Taken,
     /// One whose writer is gone, and that has no end. Others are told as well: the log decides who ends it.
     Ownerless(Ownerless),
+    /// One that this process wrote and has done with, and whose end the journal has lost.
+    EndLost(Ownerless),
 }
 
-/// What is known of a log whose writer is gone.
+/// What is known of a log that nobody writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownerless {
     /// The epoch that it wrote under.

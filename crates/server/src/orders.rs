@@ -24,6 +24,7 @@ pub(crate) async fn obey(app: Arc<App>) -> Infallible {
                     Notice::Order(order) => carry_out(&app.shared.registry, id, order),
                     Notice::Taken => taken(&app.shared.registry, id),
                     Notice::Ownerless(log) => app.ownerless.end(&app, id, log, EndAs::OwnerLost),
+                    Notice::EndLost(log) => app.ownerless.end(&app, id, log, EndAs::Incomplete),
                 }
             }
         }

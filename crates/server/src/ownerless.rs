@@ -1,4 +1,4 @@
-//! Generations whose owner is gone are ended here, so that no reader waits for ever (protocol.md 8.5).
+//! Generations that nobody writes are ended here, so that no reader waits for ever (protocol.md 8.5).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

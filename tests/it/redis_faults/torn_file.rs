@@ -2,7 +2,7 @@
 
 use std::fs::{File, read_dir};
 
-use streamweld_journal_redis::testing::Server;
+use streamweld_journal_redis::testing::{Server, until};
 use streamweld_tests::{End, blocks, wait_end, wait_seq};
 
 use super::{NEVER, Reading, assert_stands, in_three, key, patient, setup, whole, with_a_file};
@@ -95,4 +95,38 @@ async fn what_a_torn_file_has_lost_is_noticed_and_appended_again() {
     for bytes in [1, 7, 1000] {
         check(bytes).await;
     }
+}
+
+/// It was told as done, so nobody would write it again but whoever wrote it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_a_torn_file_has_lost_stands_again() {
+    let script = in_three(20);
+    let mut pair = setup(script.clone()).server(with_a_file()).start().await;
+    for gate in ["go", "end"] {
+        pair.mock.gates().release(gate);
+    }
+    let (one, other) = (pair.one.client.clone(), pair.other.client.clone());
+    let keyed = one.with("idempotency-key", "k");
+    let response = keyed.durable_chat().await;
+    let id = response.id();
+    let expected = whole(&script, &id);
+    assert!(response.all().await == (expected.clone(), End::Proper));
+    wait_end(&other, &id).await;
+
+    pair.redis().kill();
+    cut(pair.redis(), 6000);
+    pair.redis().restart().await;
+    assert!(last_seq(pair.redis(), &id).await < 62, "the end is lost");
+    let log = key(&id, "log");
+    until("the end stands again", async || {
+        let last = ["XREVRANGE", &log, "+", "-", "COUNT", "1"];
+        let last = pair.redis().cli(&last).await;
+        last.starts_with("18446744073709551615-")
+    })
+    .await;
+    assert_stands(&pair, &id, &expected).await;
+    let again = other.with("idempotency-key", "k").chat().await;
+    assert_eq!(again.id(), id);
+    assert!(again.all().await == (expected, End::Proper));
+    assert_eq!(pair.mock.recorder().count(), 1);
 }

@@ -48,6 +48,11 @@ impl Listed {
         self.each.remove(&id);
     }
 
+    /// Whether it was put there, or is about to be.
+    pub(crate) fn has(&self, id: StreamId) -> bool {
+        self.each.contains_key(&id)
+    }
+
     /// Others may have taken off it what this process still writes.
     pub(super) fn doubt(&mut self) {
         self.doubted = true;

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use streamweld_journal::{Found, Journal, Outcome, Refusal, Seq, Tail};
+use streamweld_journal::{Epoch, Found, Journal, Notice, Outcome, Refusal, Seq, Tail};
 use streamweld_journal_redis::testing::{Relay, Server, Setup, until};
 use streamweld_journal_redis::{Config, RedisJournal, Target, Timing};
+use tokio::time::timeout;
 
-use crate::connect::{config, connect, connect_to};
+use crate::connect::{config, connect, connect_to, connect_with};
 use crate::writer::Writer;
 
 /// A server that has what `server` has now, and nothing later.
@@ -238,4 +239,39 @@ async fn an_end_that_was_lost_is_written_again() {
     };
     let shown = |window: &streamweld_journal::Window| window.staged(Seq::ZERO).runs.concat();
     assert_eq!(shown(&window), shown(&writer.window));
+}
+
+/// Its owner remembers no more than that it has done with it.
+#[tokio::test]
+async fn an_end_that_nobody_has_any_more_is_told() {
+    let server = Server::new().await;
+    let journal = connect_with(
+        &server,
+        Config {
+            cached: Duration::ZERO,
+            ..config()
+        },
+    )
+    .await;
+    let writer = Writer::opened(&journal).await;
+    append(&writer, "kept").await;
+    let copy = copy_of(&server).await;
+    writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Yes);
+    let owned = format!("streamweld:{{presence}}:owned:{:032x}", journal.replica().0);
+    until("it is off the list", async || {
+        journal.sweep(SystemTime::now());
+        server.cli(&["EXISTS", &owned]).await == "0"
+    })
+    .await;
+    fall_back(&server, &copy).await;
+    let told = async {
+        loop {
+            if let (id, Notice::EndLost(log)) = journal.next_notice().await {
+                return (id, log.epoch);
+            }
+        }
+    };
+    let told = timeout(Duration::from_secs(10), told).await;
+    assert_eq!(told, Ok((writer.id(), Epoch::FIRST)));
 }
