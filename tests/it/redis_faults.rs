@@ -6,6 +6,7 @@
 
 mod away;
 mod bounded;
+mod cluster;
 mod cut;
 mod descriptors;
 mod disk;
@@ -38,7 +39,11 @@ const PATH: &str = "/v1/chat/completions";
 
 /// Two replicas over a Redis whose silence is soon noticed.
 fn setup(script: Script) -> PairSetup {
-    PairSetup::new(Over::Redis, script).redis(|redis| {
+    setup_over(Over::Redis, script)
+}
+
+fn setup_over(over: Over, script: Script) -> PairSetup {
+    PairSetup::new(over, script).redis(|redis| {
         redis.timing.answer = Duration::from_millis(200);
         redis.timing.connect = Duration::from_millis(500);
         redis.timing.ping = Duration::from_millis(500);

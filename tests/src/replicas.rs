@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use streamweld_generation::HealBounds;
 use streamweld_journal::{Journal, MemoryConfig, WindowConfig};
-use streamweld_journal_redis::testing::{Server as Redis, Setup as RedisSetup};
+use streamweld_journal_redis::testing::{Cluster, Server as Redis, Setup as RedisSetup};
 use streamweld_journal_redis::{Config as RedisConfig, RedisJournal, Target};
 use streamweld_mock::{Mock, MockConfig, Script};
 use streamweld_server::Config;
@@ -21,6 +21,10 @@ pub enum Over {
     Link,
     /// A real Redis of their own.
     Redis,
+    /// A real Redis Cluster of their own, of three nodes.
+    Cluster,
+    /// The same, with a replica for each node.
+    ClusterWithReplicas,
 }
 
 /// Two replicas, which know of each other by their journal only.
@@ -42,6 +46,7 @@ enum Between {
     Redis(Redis),
     /// The story has it.
     Elsewhere,
+    Cluster(Cluster),
 }
 
 impl Pair {
@@ -77,7 +82,9 @@ impl Pair {
     pub fn link(&self) -> &Link {
         match &self.between {
             Between::Link(link) => link,
-            Between::Redis(_) | Between::Elsewhere => panic!("a real Redis is between them"),
+            Between::Redis(_) | Between::Cluster(_) | Between::Elsewhere => {
+                panic!("a real Redis is between them")
+            }
         }
     }
 
@@ -88,7 +95,22 @@ impl Pair {
     pub fn redis(&mut self) -> &mut Redis {
         match &mut self.between {
             Between::Redis(server) => server,
-            Between::Link(_) | Between::Elsewhere => panic!("no Redis of theirs is between them"),
+            Between::Link(_) | Between::Cluster(_) | Between::Elsewhere => {
+                panic!("no Redis alone of theirs is between them")
+            }
+        }
+    }
+
+    /// The cluster between them, for faults of it.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn cluster(&mut self) -> &mut Cluster {
+        match &mut self.between {
+            Between::Cluster(cluster) => cluster,
+            Between::Link(_) | Between::Redis(_) | Between::Elsewhere => {
+                panic!("no cluster is between them")
+            }
         }
     }
 }
@@ -156,7 +178,7 @@ impl PairSetup {
         self
     }
 
-    /// Another Redis than one that keeps everything in memory.
+    /// Another Redis than one that keeps everything in memory; of a cluster, each node.
     #[must_use]
     pub fn server(mut self, setup: RedisSetup) -> Self {
         self.server = setup;
@@ -229,13 +251,26 @@ impl PairSetup {
                         (Between::Redis(server), url)
                     }
                 };
-                let mut journals = Vec::new();
-                for _ in 0..2 + self.more {
-                    journals.push(self.journal(&url, config).await);
-                }
-                (between, journals)
+                (between, self.each(&url, config).await)
+            }
+            Over::Cluster | Over::ClusterWithReplicas => {
+                let setup = self.server.clone();
+                let cluster = match self.over {
+                    Over::Cluster => Cluster::with(setup).await,
+                    _ => Cluster::with_replicas(setup).await,
+                };
+                let journals = self.each(&cluster.url(), config).await;
+                (Between::Cluster(cluster), journals)
             }
         }
+    }
+
+    async fn each(&self, url: &str, config: &Config) -> Vec<Arc<dyn Journal>> {
+        let mut journals = Vec::new();
+        for _ in 0..2 + self.more {
+            journals.push(self.journal(url, config).await);
+        }
+        journals
     }
 
     async fn journal(&self, url: &str, config: &Config) -> Arc<dyn Journal> {

@@ -1,4 +1,5 @@
-//! Whether the server is set up as a journal needs it: looked at when a connection is made, and every minute.
+//! Whether the server is set up as a journal needs it: looked at when a connection is made, and every minute. Of a
+//! cluster every node is, and what is wrong with one of them is wrong.
 //!
 //! `INFO` tells nearly all of it, because those who host a Redis often forbid `CONFIG`. What is wrong is logged once
 //! when it appears and once when it is gone, and can be read as a metric meanwhile. Nothing is refused here for it:
@@ -19,7 +20,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::journal::Inner;
 use crate::link::Failure;
 use crate::nodes::Route;
-use crate::slot::Slot;
 
 use self::info::Info;
 
@@ -45,7 +45,7 @@ pub enum Finding {
     ReplicasMissing,
     /// The last snapshot failed, after which it refuses writes as it is set up by default.
     SnapshotFailed,
-    /// There is no connection to it.
+    /// There is no connection to it, or to a node of its cluster.
     Unreachable,
     /// It is older than 6.2.
     VersionTooOld,
@@ -113,7 +113,7 @@ impl Finding {
             Self::SnapshotFailed => {
                 "Redis could not save its snapshot and may refuse writes; see to its disk"
             }
-            Self::Unreachable => "there is no connection to Redis",
+            Self::Unreachable => "there is no connection to Redis, or to a part of it",
             Self::VersionTooOld => "Redis has to be 6.2 or newer",
             Self::WaitaofMissing => {
                 "this Redis, or this user of it, has no WAITAOF, so the level is async; use Redis 7.2 or Valkey, or another level"
@@ -151,19 +151,13 @@ impl Checks {
 }
 
 impl Inner {
-    /// The way to the server that is looked at.
-    fn home(&self) -> Route<'_> {
-        self.nodes.appends(Slot::of(""))
-    }
-
     /// Everything that is wrong now, as far as that is known.
     pub(crate) fn findings(&self) -> BTreeSet<Finding> {
         let mut findings =
             (self.checks.0.borrow().as_deref()).map_or_else(BTreeSet::new, Clone::clone);
-        let durability = &self.durability;
         for (finding, is_wrong) in [
-            (Finding::Unreachable, self.home().connection().is_none()),
-            (Finding::LevelMissed, durability.is_missed()),
+            (Finding::Unreachable, !self.nodes.is_whole()),
+            (Finding::LevelMissed, self.nodes.is_missed()),
         ] {
             if is_wrong {
                 findings.insert(finding);
@@ -181,7 +175,7 @@ impl Inner {
         Finding::ALL.map(each).to_vec()
     }
 
-    /// Everything that is wrong, once the server was looked at; waits for that for so long.
+    /// Everything that is wrong, once all servers were looked at; waits for that for so long.
     pub(crate) async fn examined(&self, patience: Duration) -> BTreeSet<Finding> {
         let mut looked = self.checks.0.subscribe();
         let looked = timeout(patience, looked.wait_for(Option::is_some));
@@ -193,10 +187,20 @@ impl Inner {
         findings
     }
 
-    /// Looks at the server. `None` when it does not answer.
+    /// Looks at every server that there is a connection to. `None` when one of them does not answer.
     async fn inspect(&self) -> Option<BTreeSet<Finding>> {
-        let level = self.durability.asked();
-        let info = match self.home().call(&redis::cmd("INFO"), 0).await {
+        let mut findings = BTreeSet::new();
+        for server in self.nodes.each() {
+            if server.connection().is_some() {
+                findings.extend(self.inspect_one(server).await?);
+            }
+        }
+        Some(findings)
+    }
+
+    async fn inspect_one(&self, server: Route<'_>) -> Option<BTreeSet<Finding>> {
+        let level = self.config.level;
+        let info = match server.call(&redis::cmd("INFO"), 0).await {
             Ok(answer) => text(answer.value),
             Err(Failure::Refused(code)) if code.is("LOADING") => return None,
             Err(Failure::Refused(_)) => None,
@@ -207,18 +211,18 @@ impl Inner {
             None => BTreeSet::from([Finding::NotChecked]),
         };
         // Where nobody writes, nobody else finds out that the level is reached again, or that the server cannot tell.
-        if self.durability.is_missed() || level == Level::Fsync {
-            let connection = self.home().connection()?;
-            self.reached(self.home(), connection).await;
+        if self.nodes.is_missed() || level == Level::Fsync {
+            let connection = server.connection()?;
+            self.reached(server, connection).await;
         }
         if level == Level::Fsync {
-            if self.durability.is_unsupported() {
+            if self.nodes.is_unsupported() {
                 findings.insert(Finding::WaitaofMissing);
             }
             // `INFO` does not have it. Where it may not be asked for, it is not known.
             let mut command = redis::cmd("CONFIG");
             command.arg("GET").arg("appendfsync");
-            if let Ok(answer) = self.home().call(&command, 0).await {
+            if let Ok(answer) = server.call(&command, 0).await {
                 if is_later(&answer.value) {
                     findings.insert(Finding::FsyncLater);
                 }
@@ -229,28 +233,29 @@ impl Inner {
 }
 
 /// Looks until the journal is gone.
-pub(crate) async fn watch(
-    inner: Weak<Inner>,
-    mut connections: watch::Receiver<u64>,
-    every: Duration,
-) {
+pub(crate) async fn watch(inner: Weak<Inner>, mut changes: watch::Receiver<u64>, every: Duration) {
+    // The connections that were looked at, and when to look again in any case.
+    let (mut known, mut next) = (Vec::new(), Instant::now());
     loop {
-        let looked = match inner.upgrade() {
-            Some(inner) if inner.home().connection().is_some() => {
-                let findings = inner.inspect().await;
-                let looked = findings.is_some();
-                if let Some(findings) = findings {
-                    inner.checks.found(findings);
-                }
-                looked
-            }
-            // A new connection ends the wait.
-            Some(_) => true,
-            None => return,
+        let Some(inner) = inner.upgrade() else {
+            return;
         };
-        let next = Instant::now() + if looked { every } else { every.min(AGAIN) };
+        let servers = inner.nodes.each();
+        let connections: Vec<_> = servers.iter().filter_map(Route::connection).collect();
+        if connections != known || Instant::now() >= next {
+            let mut pause = every;
+            // A new connection ends the wait.
+            if !connections.is_empty() {
+                match inner.inspect().await {
+                    Some(findings) => inner.checks.found(findings),
+                    None => pause = every.min(AGAIN),
+                }
+            }
+            (known, next) = (connections, Instant::now() + pause);
+        }
+        drop(inner);
         tokio::select! {
-            changed = connections.changed() => if changed.is_err() {
+            changed = changes.changed() => if changed.is_err() {
                 return;
             },
             () = sleep_until(next) => {}

@@ -15,38 +15,16 @@ use crate::nodes::Route;
 use crate::script;
 use crate::write::millis;
 
-/// The level that is asked for, and how that goes.
-#[derive(Debug)]
-pub(crate) struct Durability {
-    asked: Level,
-    /// The server cannot say whether it has reached it.
+/// How that goes at one server.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    /// It cannot say whether it has reached the level.
     unsupported: AtomicBool,
-    /// The last that was written has not reached it.
+    /// The last that was written there has not reached it.
     missed: AtomicBool,
 }
 
-impl Durability {
-    pub(crate) fn new(asked: Level) -> Self {
-        Self {
-            asked,
-            unsupported: AtomicBool::new(false),
-            missed: AtomicBool::new(false),
-        }
-    }
-
-    pub(crate) fn asked(&self) -> Level {
-        self.asked
-    }
-
-    /// What a yes means now.
-    pub(crate) fn level(&self) -> Level {
-        if self.is_unsupported() {
-            Level::Async
-        } else {
-            self.asked
-        }
-    }
-
+impl Standing {
     pub(crate) fn is_unsupported(&self) -> bool {
         self.unsupported.load(Ordering::Relaxed)
     }
@@ -56,8 +34,7 @@ impl Durability {
     }
 
     /// Whether what was written stands, after a round that came to this.
-    fn stands(&self, confirmed: Confirmed) -> bool {
-        let level = self.asked;
+    pub(crate) fn stands(&self, level: Level, confirmed: Confirmed) -> bool {
         if confirmed == Confirmed::Unknown {
             return false;
         }
@@ -76,19 +53,26 @@ impl Durability {
 }
 
 impl Inner {
+    /// What a yes means now.
+    pub(crate) fn level(&self) -> Level {
+        if self.nodes.is_unsupported() {
+            Level::Async
+        } else {
+            self.config.level
+        }
+    }
+
     /// Whether what this process has written on this connection is at the level, after waiting for that.
     pub(crate) async fn reached(&self, route: Route<'_>, connection: u64) -> bool {
-        match self.durability.asked() {
+        match self.config.level {
             Level::Async => true,
-            level => self
-                .durability
-                .stands(route.confirm(connection, level).await),
+            level => route.reaches(connection, level).await,
         }
     }
 
     /// The same for a log that was read on this connection, whoever has written it and where.
     pub(crate) async fn is_sure(&self, route: Route<'_>, connection: u64, keys: &Keys) -> bool {
-        if self.durability.level() == Level::Async {
+        if self.level() == Level::Async {
             return true;
         }
         let live = millis(self.config.live);
@@ -103,7 +87,7 @@ impl Inner {
     /// Tells those who read a log elsewhere that its end is at the level, and marks it for those who come later, who
     /// need not ask the server then. Nobody waits for either. Below the levels that wait, `finish` has told them.
     pub(crate) fn announce_end(&self, id: StreamId, connection: u64, keys: &Keys, record: &[u8]) {
-        if self.durability.asked() == Level::Async {
+        if self.config.level == Level::Async {
             return;
         }
         self.publish(id, connection, keys, record);

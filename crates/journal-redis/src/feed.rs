@@ -15,6 +15,7 @@
 //! channels; what is left of the protocol here is small.
 
 mod connection;
+mod fault;
 mod mailbox;
 mod registry;
 mod resp;
@@ -56,11 +57,26 @@ impl Feed {
         F: Future<Output = io::Result<Link<S>>> + Send + 'static,
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        Self::telling(options, connect, || {})
+    }
+
+    /// The same, and calls `moved` when the server says that it does not have the slot of a channel (any more). Who
+    /// listens to it hears nothing for as long as that is so; it is asked for again now and then.
+    pub(crate) fn telling<C, F, S>(
+        options: Options,
+        connect: C,
+        moved: impl Fn() + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: Fn() -> F + Send + 'static,
+        F: Future<Output = io::Result<Link<S>>> + Send + 'static,
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let registry = Arc::new(Registry::new(
             options.mailbox_messages,
             options.mailbox_bytes,
         ));
-        let task = connection::run(Arc::clone(&registry), options, connect);
+        let task = connection::run(Arc::clone(&registry), options, connect, moved);
         Self {
             registry,
             _task: AbortOnDropHandle::new(tokio::spawn(task)),
@@ -164,7 +180,7 @@ pub enum Kind {
     #[default]
     Plain,
     /// `SPUBLISH`, Redis 7: a message stays on the node that has the slot of its channel. The connection must lead
-    /// to that node; when the slot moves away, the connection is made again.
+    /// to that node; when the slot moves away, its channels are heard no more, and the others are.
     Sharded,
 }
 

@@ -158,7 +158,7 @@ impl Inner {
         place: &Place,
         (keys, connection): (&Keys, u64),
     ) -> Option<String> {
-        if place.sure || self.durability.level() == Level::Async || entries.is_empty() {
+        if place.sure || self.level() == Level::Async || entries.is_empty() {
             return None;
         }
         // Of a full page the last comes again with the next one.

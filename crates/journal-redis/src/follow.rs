@@ -23,10 +23,11 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
-use crate::feed::{Heard, Subscription};
+use crate::feed::Heard;
 use crate::find::{Meta, Place, Shown};
 use crate::journal::Inner;
 use crate::keys::Keys;
+use crate::nodes::Listener;
 use crate::orders::Registered;
 use crate::readers::RENEW;
 
@@ -189,7 +190,7 @@ struct Follower {
     access: Access,
     place: Place,
     /// `None` when the log had its end before.
-    subscription: Option<Subscription>,
+    subscription: Option<Listener>,
     left: Arc<Notify>,
     told: watch::Sender<State>,
 }
@@ -235,7 +236,7 @@ impl Follower {
         }
     }
 
-    async fn follow(mut self, inner: Weak<Inner>, mut subscription: Subscription) {
+    async fn follow(mut self, inner: Weak<Inner>, mut subscription: Listener) {
         let mut looks = interval(RENEW);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first look comes with the subscription.

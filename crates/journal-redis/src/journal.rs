@@ -12,7 +12,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::checks::{self, Checks, Finding};
 use crate::config::Config;
-use crate::durability::Durability;
 use crate::follow::Followers;
 use crate::link::ConnectError;
 use crate::nodes::Nodes;
@@ -39,7 +38,6 @@ pub(crate) struct Inner {
     pub(crate) followers: Followers,
     pub(crate) orders: Orders,
     pub(crate) publishes: Publishes,
-    pub(crate) durability: Durability,
     pub(crate) checks: Checks,
     pub(crate) presence: tokio::sync::Mutex<Presence>,
 }
@@ -57,7 +55,7 @@ impl RedisJournal {
         let channel = config.prefix.orders(replica);
         let subscription = nodes.subscribe(Slot::of(&channel), channel);
         let (orders, looks) = Orders::new();
-        let (level, look) = (config.level, config.look);
+        let look = config.look;
         let inner = Arc::new(Inner {
             config,
             replica,
@@ -66,7 +64,6 @@ impl RedisJournal {
             followers: Followers::default(),
             orders,
             publishes: Publishes::default(),
-            durability: Durability::new(level),
             checks: Checks::default(),
             presence: tokio::sync::Mutex::default(),
         });
@@ -94,8 +91,8 @@ impl RedisJournal {
         self.inner.nodes.connected(patience).await
     }
 
-    /// What is wrong with the server, when it was looked at for the first time; waits for that for so long at most. A
-    /// server that is not there, or does not let itself be looked at, is among the findings.
+    /// What is wrong with the server, or any node of the cluster, when they were looked at for the first time; waits
+    /// for that for so long at most. One that is not there, or does not let itself be looked at, is among the findings.
     pub async fn examined(&self, patience: Duration) -> Vec<Finding> {
         self.inner.examined(patience).await.into_iter().collect()
     }
@@ -121,7 +118,7 @@ impl Journal for RedisJournal {
     }
 
     fn level(&self) -> Option<Level> {
-        Some(self.inner.durability.level())
+        Some(self.inner.level())
     }
 
     fn checks(&self) -> Vec<Check> {

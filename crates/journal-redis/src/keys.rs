@@ -92,12 +92,7 @@ impl Prefix {
 
     /// The channel on which a replica is given orders.
     pub(crate) fn orders(&self, replica: Replica) -> String {
-        format!("{}{:032x}", self.all_orders(), replica.0)
-    }
-
-    /// What the names of all such channels begin with.
-    pub(crate) fn all_orders(&self) -> String {
-        format!("{}orders:", self.0)
+        format!("{}orders:{:032x}", self.0, replica.0)
     }
 }
 

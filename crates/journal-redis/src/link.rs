@@ -6,8 +6,9 @@
 //! (a wave of calls that time out together is one), and when the server says that it is the wrong one or does not
 //! know us (any more). Credentials and address are looked up anew for each connection.
 //!
-//! Connections are counted, so that a caller knows when what it has seen was seen on another one. Redis handles the
-//! commands of one connection in their order, so what is read on it was read after everything sent on it before.
+//! Connections are numbered, those of all links together, so that a caller knows when what it has seen was seen on
+//! another one. Redis handles the commands of one connection in their order, so what is read on it was read after
+//! everything sent on it before.
 //!
 //! That holds only while it has the same data. A server that is demoted, takes the data of another, and is promoted
 //! again keeps its connections, and all that can be over within two milliseconds. So each connection asks to be told
@@ -23,9 +24,9 @@ mod state;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redis::{Cmd, Pipeline, RedisResult, Value};
+use redis::{Cmd, Pipeline, RedisError, RedisResult, Value};
 use streamweld_journal::Level;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -66,18 +67,29 @@ impl Default for Timing {
 pub(crate) struct Link {
     shared: Arc<Shared>,
     confirmer: Confirmer,
-    _keeper: AbortOnDropHandle<()>,
+    _keeper: Option<AbortOnDropHandle<()>>,
 }
+
+/// What a link lets whoever has several of them know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Its connection was made or lost.
+    Connection,
+    /// The server has said that it does not have what it was asked for (now).
+    Moved,
+}
+
+pub(crate) type Tell = Box<dyn Fn(News) + Send + Sync>;
 
 struct Shared {
     name: &'static str,
-    target: Target,
     timing: Timing,
+    news: Tell,
     state: Mutex<State>,
     /// Wakes the keeper: the connection is given up.
     lost: Notify,
     /// The number of the connection that is up, 0 while none is.
-    up: watch::Sender<u64>,
+    up: Mutex<u64>,
 }
 
 /// An answer and the connection it came on.
@@ -89,32 +101,39 @@ pub(crate) struct Answer<T> {
 
 impl Link {
     /// Begins to connect. The keeper is a task of the runtime this is called in, and ends with the link.
-    pub(crate) fn start(name: &'static str, target: Target, timing: Timing) -> Self {
+    pub(crate) fn start(name: &'static str, target: Target, timing: Timing, news: Tell) -> Self {
+        let mut link = Self::nowhere(name, timing, news);
+        let keeper = tokio::spawn(keeper::keep(Arc::clone(&link.shared), target));
+        link._keeper = Some(AbortOnDropHandle::new(keeper));
+        link
+    }
+
+    /// One that leads to no server.
+    pub(crate) fn nowhere(name: &'static str, timing: Timing, news: Tell) -> Self {
         let shared = Arc::new(Shared {
             name,
-            target,
             timing,
+            news,
             state: Mutex::default(),
             lost: Notify::new(),
-            up: watch::Sender::new(0),
+            up: Mutex::default(),
         });
-        let keeper = tokio::spawn(keeper::keep(Arc::clone(&shared)));
         let confirmer = Confirmer::start(Arc::clone(&shared));
         Self {
             shared,
             confirmer,
-            _keeper: AbortOnDropHandle::new(keeper),
+            _keeper: None,
         }
     }
 
     /// The number of the connection that is up; `None` while there is none.
     pub(crate) fn connection(&self) -> Option<u64> {
-        Some(*self.shared.up.borrow()).filter(|number| *number != 0)
-    }
-
-    /// Follows that number; 0 stands for none.
-    pub(crate) fn connections(&self) -> watch::Receiver<u64> {
-        self.shared.up.subscribe()
+        let up = *self
+            .shared
+            .up
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Some(up).filter(|number| *number != 0)
     }
 
     /// Why there is no connection, as far as that is known.
@@ -175,6 +194,21 @@ impl Link {
         size: usize,
     ) -> Result<Answer<Vec<Result<Value, Code>>>, Failure> {
         self.shared.pipeline(None, commands, size).await
+    }
+}
+
+/// One command on a connection of its own, which is closed then.
+pub(crate) async fn ask(
+    target: &Target,
+    timing: &Timing,
+    command: &Cmd,
+) -> Result<Value, ConnectError> {
+    let mut connected = keeper::connect(target, timing, || {}).await?;
+    let answer = connected.connection.send_packed_command(command);
+    let answer = timeout(timing.answer, answer).await;
+    match answer.map_err(|_| ConnectError::TimedOut)? {
+        Ok(Value::ServerError(error)) => Err(Code::of(&error).into()),
+        answer => answer.map_err(RedisError::into),
     }
 }
 
@@ -284,23 +318,28 @@ impl Shared {
             }
             Refused::News | Refused::Again => {}
         }
+        if code.is("MOVED") || code.is("CLUSTERDOWN") {
+            (self.news)(News::Moved);
+        }
         self.tell();
         code
     }
 
     /// Lets everybody know when the connection is gone.
     fn tell(&self) {
-        let mut is_lost = false;
-        // Looked up in there: of two that tell at once, the later one must not tell what the earlier one knew, or a
-        // connection that is up would be taken for none until it is lost.
-        self.up.send_if_modified(|up| {
+        let (is_changed, is_lost) = {
+            let mut up = self.up.lock().unwrap_or_else(PoisonError::into_inner);
+            // Looked up in here: of two that tell at once, the later one must not tell what the earlier one knew, or a
+            // connection that is up would be taken for none until it is lost.
             let number = self.lock().number();
-            let changed = std::mem::replace(up, number) != number;
-            is_lost = changed && number == 0;
-            changed
-        });
+            let is_changed = std::mem::replace(&mut *up, number) != number;
+            (is_changed, is_changed && number == 0)
+        };
         if is_lost {
             self.lost.notify_one();
+        }
+        if is_changed {
+            (self.news)(News::Connection);
         }
     }
 

@@ -1,8 +1,15 @@
 //! The servers that hold the journal, and which of them is asked for which slot.
 //!
 //! Each has two links and a feed, so connections grow with servers and with nothing else. A single server has all
-//! slots.
+//! slots. In a cluster a task keeps the [`Map`] of them; see [`keeper`]. Slots may move at any time, and the map may be
+//! behind: a node that does not have a slot does nothing and says so.
 
+mod keeper;
+mod listener;
+mod map;
+mod node;
+
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Value};
@@ -11,101 +18,151 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::feed::{self, Feed, Subscription};
-use crate::link::{Answer, Code, Confirmed, ConnectError, Failure, Link, Timing};
+use crate::feed::Kind;
+use crate::link::{Answer, Code, ConnectError, Failure, Link, Timing};
 use crate::slot::Slot;
 use crate::target::Target;
 
+use keeper::Keeper;
+pub(crate) use listener::Listener;
+use map::Map;
+use node::{Maker, Node, Signals};
+
 /// All of them.
 pub(crate) struct Nodes {
-    node: Node,
-    /// Whoever tells where they are now.
+    map: Arc<watch::Sender<Map>>,
+    signals: Arc<Signals>,
+    /// Why the map is not known, as far as that is.
+    trouble: Arc<Mutex<Option<ConnectError>>>,
+    /// Where slots lead that no node is known to have.
+    nowhere: Arc<Link>,
+    kind: Kind,
+    timing: Timing,
+    /// Who keeps the map, if it can change.
+    keeper: Option<AbortOnDropHandle<()>>,
+    /// Whoever tells where a server is now.
     _watch: Option<AbortOnDropHandle<()>>,
-}
-
-/// A server.
-struct Node {
-    /// For everything that is small and must not wait: appends, transitions, tails, claims.
-    appends: Link,
-    /// For what may be large.
-    reads: Link,
-    /// What others publish.
-    feed: Feed,
-}
-
-impl Node {
-    fn start(target: Target, timing: Timing) -> Self {
-        let options = feed::Options {
-            connect: timing.connect,
-            idle: timing.ping,
-            ..feed::Options::default()
-        };
-        let dialled = target.clone();
-        let feed = Feed::new(options, move || {
-            let target = dialled.clone();
-            async move { target.dial_feed().await }
-        });
-        Self {
-            appends: Link::start("appends", target.clone(), timing),
-            reads: Link::start("reads", target, timing),
-            feed,
-        }
-    }
 }
 
 impl Nodes {
     /// Begins to connect. Its tasks are those of the runtime this is called in, and end with it.
     pub(crate) fn start(target: Target, timing: Timing) -> Self {
+        let watch = target.watch();
+        let signals = Arc::new(Signals::default());
+        let trouble = Arc::default();
+        let maker = Maker {
+            timing,
+            signals: Arc::clone(&signals),
+            kind: if target.seeds().is_some() {
+                Kind::Sharded
+            } else {
+                Kind::Plain
+            },
+        };
+        let kind = maker.kind;
+        let (map, keeper) = match target.seeds() {
+            None => {
+                let node = maker.node(None, target);
+                (Arc::new(watch::Sender::new(Map::of_one(node))), None)
+            }
+            Some(seeds) => {
+                let map = Arc::new(watch::Sender::new(Map::default()));
+                let keeper = Keeper {
+                    seeds,
+                    target,
+                    maker,
+                    map: Arc::clone(&map),
+                    trouble: Arc::clone(&trouble),
+                };
+                let task = tokio::spawn(keeper.keep());
+                (map, Some(AbortOnDropHandle::new(task)))
+            }
+        };
         Self {
-            _watch: target.watch(),
-            node: Node::start(target, timing),
+            map,
+            signals,
+            trouble,
+            nowhere: Arc::new(Link::nowhere("nowhere", timing, Box::new(|_| {}))),
+            kind,
+            timing,
+            keeper,
+            _watch: watch,
         }
     }
 
     /// The way of everything that is small and must not wait, to whoever has this slot.
     pub(crate) fn appends(&self, slot: impl Into<Slot>) -> Route<'_> {
-        let slot = slot.into();
-        Route {
-            nodes: self,
-            slot,
-            way: Way::Appends,
-        }
+        self.route(slot.into(), Way::Appends)
     }
 
     /// The way of what may be large.
     pub(crate) fn reads(&self, slot: impl Into<Slot>) -> Route<'_> {
-        let slot = slot.into();
-        Route {
-            nodes: self,
-            slot,
-            way: Way::Reads,
+        self.route(slot.into(), Way::Reads)
+    }
+
+    fn route(&self, slot: Slot, way: Way) -> Route<'_> {
+        let nodes = self;
+        Route { nodes, slot, way }
+    }
+
+    /// Listens to a channel of this slot, wherever that is.
+    pub(crate) fn subscribe(&self, slot: impl Into<Slot>, channel: String) -> Listener {
+        Listener::new(self.map.subscribe(), slot.into(), channel.into())
+    }
+
+    /// The command by which its listeners are told something. In a cluster it has to go to the slot of the channel.
+    pub(crate) fn publish(&self) -> &'static str {
+        match self.kind {
+            Kind::Plain => "PUBLISH",
+            Kind::Sharded => "SPUBLISH",
         }
     }
 
-    /// Listens to a channel of this slot.
-    pub(crate) fn subscribe(&self, _slot: impl Into<Slot>, channel: String) -> Subscription {
-        self.node.feed.subscribe(channel)
+    /// For each server the way of what is small, by a slot that it has.
+    pub(crate) fn each(&self) -> Vec<Route<'_>> {
+        let slots = self.map.borrow().homes();
+        slots.into_iter().map(|slot| self.appends(slot)).collect()
     }
 
-    /// Changes whenever a connection that appends go by was made or lost.
+    /// There is a server for every slot, and a connection to it that appends go by.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.map.borrow().is_whole()
+    }
+
+    /// What was written last at some server has not reached its level.
+    pub(crate) fn is_missed(&self) -> bool {
+        let map = self.map.borrow();
+        map.nodes().iter().any(|node| node.standing.is_missed())
+    }
+
+    /// Some server cannot say whether it has reached the level.
+    pub(crate) fn is_unsupported(&self) -> bool {
+        let map = self.map.borrow();
+        map.nodes()
+            .iter()
+            .any(|node| node.standing.is_unsupported())
+    }
+
+    /// Changes whenever a connection was made or lost, and counts those; or whenever a slot has moved.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.node.appends.connections()
+        self.signals.changes.subscribe()
     }
 
-    /// Waits until there are connections, at most `patience`.
+    /// Waits until there are connections to all nodes, at most `patience`.
     ///
     /// # Errors
     /// Why there are none. It goes on connecting.
     pub(crate) async fn connected(&self, patience: Duration) -> Result<(), ConnectError> {
-        let Node { appends, reads, .. } = &self.node;
-        let both = async {
-            for link in [appends, reads] {
-                // The link is alive, so the other end is.
-                _ = link.connections().wait_for(|number| *number != 0).await;
+        let mut changes = self.changes();
+        let connected = async {
+            while !self.map.borrow().is_connected() {
+                // The sender is in `signals`.
+                _ = changes.changed().await;
             }
         };
-        timeout(patience, both).await.map_err(|_| {
-            let trouble = appends.trouble().or_else(|| reads.trouble());
+        timeout(patience, connected).await.map_err(|_| {
+            let trouble = self.map.borrow().trouble();
+            let trouble = trouble.or_else(|| keeper::lock(&self.trouble).clone());
             trouble.unwrap_or(ConnectError::TimedOut)
         })
     }
@@ -118,11 +175,21 @@ enum Way {
     Reads,
 }
 
-/// The way to whoever has a slot. What the calls do and promise stands at [`Link`].
+impl Way {
+    fn of(self, node: &Node) -> &Arc<Link> {
+        match self {
+            Self::Appends => &node.appends,
+            Self::Reads => &node.reads,
+        }
+    }
+}
+
+/// The way to whoever has a slot. What the calls promise stands at [`Link`]; beyond that, a single command that was
+/// told that the slot has moved, and so has done nothing, is sent once more, to where it has moved to. One that is
+/// bound to a connection is not.
 #[derive(Clone, Copy)]
 pub(crate) struct Route<'a> {
     nodes: &'a Nodes,
-    #[expect(dead_code, reason = "there is one server so far, which has all slots")]
     slot: Slot,
     way: Way,
 }
@@ -133,7 +200,17 @@ impl Route<'_> {
     }
 
     pub(crate) async fn call(&self, command: &Cmd, size: usize) -> Result<Answer<Value>, Failure> {
-        self.link().call(command, size).await
+        let link = self.link();
+        match link.call(command, size).await {
+            Err(Failure::Refused(code)) if code.is("MOVED") && self.nodes.keeper.is_some() => {
+                let moved = timeout(self.nodes.timing.answer, self.other_than(&link)).await;
+                match moved {
+                    Ok(link) => link.call(command, size).await,
+                    Err(_) => Err(Failure::Refused(code)),
+                }
+            }
+            answer => answer,
+        }
     }
 
     pub(crate) fn call_later(
@@ -162,14 +239,40 @@ impl Route<'_> {
         self.link().call_all(commands, size).await
     }
 
-    pub(crate) async fn confirm(&self, connection: u64, level: Level) -> Confirmed {
-        self.link().confirm(connection, level).await
+    /// Whether everything that was answered on this connection before is at the level, after waiting for that.
+    pub(crate) async fn reaches(&self, connection: u64, level: Level) -> bool {
+        let Some(node) = self.node() else {
+            return false;
+        };
+        let confirmed = self.way.of(&node).confirm(connection, level).await;
+        node.standing.stands(level, confirmed)
     }
 
-    fn link(&self) -> &Link {
-        match self.way {
-            Way::Appends => &self.nodes.node.appends,
-            Way::Reads => &self.nodes.node.reads,
+    /// Whether both lead to the same connection now, which keeps the order of what is sent.
+    pub(crate) fn is_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.link(), &other.link())
+    }
+
+    fn link(&self) -> Arc<Link> {
+        let node = self.node();
+        let link = node.as_ref().map(|node| self.way.of(node));
+        Arc::clone(link.unwrap_or(&self.nodes.nowhere))
+    }
+
+    fn node(&self) -> Option<Arc<Node>> {
+        self.nodes.map.borrow().node(self.slot).map(Arc::clone)
+    }
+
+    /// Waits until the slot is elsewhere, and that can be asked.
+    async fn other_than(&self, known: &Arc<Link>) -> Arc<Link> {
+        let mut changes = self.nodes.changes();
+        loop {
+            let link = self.link();
+            if !Arc::ptr_eq(&link, known) && link.connection().is_some() {
+                return link;
+            }
+            // The sender is in `signals`.
+            _ = changes.changed().await;
         }
     }
 }

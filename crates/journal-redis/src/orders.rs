@@ -16,9 +16,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::feed::{Heard, Subscription};
+use crate::feed::Heard;
 use crate::journal::Inner;
-use crate::script;
+use crate::link::Failure;
+use crate::nodes::Listener;
+use crate::script::{self, Said};
+use crate::slot::Slot;
 
 /// Where orders come from: those that were given, and the wish to look for some.
 pub(crate) struct Orders {
@@ -57,13 +60,13 @@ impl Orders {
 /// Listens until the journal is gone.
 pub(crate) async fn listen(
     inner: Weak<Inner>,
-    mut subscription: Subscription,
+    mut subscription: Listener,
     mut looks: Looks,
     mut changes: watch::Receiver<u64>,
 ) {
     let mut lapses = interval(Duration::from_secs(1));
     lapses.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut ends = JoinSet::new();
+    let (mut ends, mut connections) = (JoinSet::new(), 0);
     loop {
         let event = tokio::select! {
             heard = subscription.next() => match heard {
@@ -71,7 +74,7 @@ pub(crate) async fn listen(
                 None => return,
             },
             Some(id) = looks.recv() => Event::Look(id),
-            Ok(()) = changes.changed() => Event::Connection,
+            Ok(()) = changes.changed() => Event::Change,
             _ = lapses.tick() => Event::Tick,
         };
         let Some(inner) = inner.upgrade() else {
@@ -85,9 +88,12 @@ pub(crate) async fn listen(
             },
             Event::Heard(Heard::Renewed) => inner.look_at_all().await,
             Event::Look(id) => inner.look_at(id).await,
-            Event::Connection => {
+            Event::Change => {
                 inner.tell_owed();
-                inner.table().doubt_ends();
+                let now = *changes.borrow();
+                if std::mem::replace(&mut connections, now) != now {
+                    inner.table().doubt_ends();
+                }
             }
             Event::Tick => {
                 inner.lapse();
@@ -104,24 +110,16 @@ pub(crate) async fn listen(
 enum Event {
     Heard(Heard),
     Look(StreamId),
-    /// One that appends go by was made or lost.
-    Connection,
+    /// A connection was made or lost, or a slot has moved.
+    Change,
     Tick,
 }
 
 impl Inner {
     /// Gives an order to whoever writes the generation.
     pub(crate) async fn order(&self, id: StreamId, order: Order) -> Result<Ordered, Unreachable> {
-        let keys = self.config.prefix.keys(id);
-        let (text, channels) = (id.text(), self.config.prefix.all_orders());
-        let said = match order {
-            Order::Stop { admin } => {
-                let admin: &[u8] = if admin { b"1" } else { b"0" };
-                let args: [&[u8]; 3] = [admin, text.as_bytes(), channels.as_bytes()];
-                script::STOP
-                    .run(self.nodes.appends(id), &[&keys.log, &keys.meta], &args)
-                    .await
-            }
+        let admin = match order {
+            Order::Stop { admin } => admin,
             Order::Readers { replica, any: true } => {
                 return Ok(match self.register(id, replica).await? {
                     Registered::Yes => Ordered::Passed,
@@ -136,17 +134,29 @@ impl Inner {
                 return Ok(Ordered::Passed);
             }
         };
-        let said = said.map_err(|_| Unreachable)?;
+        let keys = self.config.prefix.keys(id);
+        let admin = if admin { "1" } else { "0" };
+        let said = script::STOP
+            .run(
+                self.nodes.appends(id),
+                &[&keys.log, &keys.meta],
+                &[admin.as_bytes()],
+            )
+            .await
+            .map_err(|_| Unreachable)?;
         if said.word() != "ok" {
             return Ok(Ordered::NoWriter);
         }
-        let owner = said.with.first().and_then(Option::as_deref);
-        let owner = owner.and_then(|name| parse_replica(std::str::from_utf8(name).ok()?));
+        let Some(writer) = writer(&said) else {
+            return Ok(Ordered::Passed);
+        };
         // Whoever stops it may fence it: that needs no proof that its writer is dead.
-        Ok(match owner {
-            Some(owner) if self.is_silent(owner).await => Ordered::NoWriter,
-            _ => Ordered::Passed,
-        })
+        if self.is_silent(writer).await {
+            return Ok(Ordered::NoWriter);
+        }
+        // It is written, and who asks again writes the same.
+        let told = self.tell(writer, format!("stop {id} {admin}")).await;
+        told.map(|()| Ordered::Passed).map_err(|_| Unreachable)
     }
 
     /// Lets the writer know that `replica` follows.
@@ -157,23 +167,23 @@ impl Inner {
     ) -> Result<Registered, Unreachable> {
         let keys = self.config.prefix.keys(id);
         let lease = crate::write::millis(crate::readers::LEASE);
-        let (name, text) = (format!("{:032x}", replica.0), id.text());
-        let channels = self.config.prefix.all_orders();
-        let args: [&[u8]; 4] = [
-            name.as_bytes(),
-            lease.as_bytes(),
-            text.as_bytes(),
-            channels.as_bytes(),
-        ];
+        let name = format!("{:032x}", replica.0);
         let said = script::FOLLOW
             .run(
                 self.nodes.reads(id),
                 &[&keys.log, &keys.meta, &keys.readers],
-                &args,
+                &[name.as_bytes(), lease.as_bytes()],
             )
-            .await;
-        match said.map_err(|_| Unreachable)?.word() {
-            "ok" => Ok(Registered::Yes),
+            .await
+            .map_err(|_| Unreachable)?;
+        match said.word() {
+            "ok" => {
+                if let Some(writer) = writer(&said) {
+                    // Should it not hear this, it hears the next.
+                    _ = self.tell(writer, format!("readers {id} {name} 1")).await;
+                }
+                Ok(Registered::Yes)
+            }
             "ended" => Ok(Registered::Ended),
             "vanished" => Ok(Registered::Vanished),
             _ => Err(Unreachable),
@@ -183,12 +193,41 @@ impl Inner {
     /// The other way round; if Redis is away, the registration lapses.
     pub(crate) async fn unregister(&self, id: StreamId, replica: Replica) {
         let keys = self.config.prefix.keys(id);
-        let (name, text) = (format!("{:032x}", replica.0), id.text());
-        let channels = self.config.prefix.all_orders();
-        let args: [&[u8]; 3] = [name.as_bytes(), text.as_bytes(), channels.as_bytes()];
-        _ = script::LEAVE
-            .run(self.nodes.reads(id), &[&keys.meta, &keys.readers], &args)
+        let name = format!("{:032x}", replica.0);
+        let said = script::LEAVE
+            .run(
+                self.nodes.reads(id),
+                &[&keys.meta, &keys.readers],
+                &[name.as_bytes()],
+            )
             .await;
+        if let Some(writer) = said.ok().as_ref().and_then(writer) {
+            _ = self.tell(writer, format!("readers {id} {name} 0")).await;
+        }
+    }
+
+    /// Publishes a word to a replica. Scripts do not, because in a cluster its channel lies elsewhere than the
+    /// generation.
+    async fn tell(&self, replica: Replica, word: String) -> Result<(), Failure> {
+        let channel = self.config.prefix.orders(replica);
+        let mut command = redis::cmd(self.nodes.publish());
+        command.arg(&channel).arg(word);
+        let route = self.nodes.reads(Slot::of(&channel));
+        route.call(&command, 0).await.map(|_| ())
+    }
+
+    /// Lets the writer before know that this process has adopted a generation, and waits for nothing: it may be gone,
+    /// and if it is not, it is refused at its next append.
+    pub(crate) fn tell_taken(&self, id: StreamId, by: Epoch, from: Replica) {
+        let channel = self.config.prefix.orders(from);
+        let route = self.nodes.appends(Slot::of(&channel));
+        let Some(connection) = route.connection() else {
+            return;
+        };
+        let mut command = redis::cmd(self.nodes.publish());
+        command.arg(&channel).arg(format!("taken {id} {by}"));
+        let call = route.call_later(connection, command, 0);
+        self.publishes.begin(async move { _ = call.await });
     }
 
     /// An order for this process.
@@ -281,6 +320,12 @@ impl Inner {
             self.give(id, Order::Readers { replica, any });
         }
     }
+}
+
+/// Whom a script has named as the writer.
+fn writer(said: &Said) -> Option<Replica> {
+    let name = said.with.first()?.as_deref()?;
+    parse_replica(std::str::from_utf8(name).ok()?)
 }
 
 /// How the registration of a follower went.

@@ -52,11 +52,7 @@ pub(crate) struct Presence {
 
 /// Keeps this process alive in Redis, and looks at the others, until the journal is gone. A new connection is looked
 /// over at once.
-pub(crate) async fn keep(
-    inner: Weak<Inner>,
-    lease: Duration,
-    mut connections: watch::Receiver<u64>,
-) {
+pub(crate) async fn keep(inner: Weak<Inner>, lease: Duration, mut changes: watch::Receiver<u64>) {
     let mut looks = interval(lease / LOOKS);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut judge, mut told) = (Judge::new(lease), HashSet::new());
@@ -65,7 +61,7 @@ pub(crate) async fn keep(
     loop {
         tokio::select! {
             _ = looks.tick() => {}
-            changed = connections.changed() => {
+            changed = changes.changed() => {
                 if changed.is_err() {
                     return;
                 }
@@ -97,7 +93,7 @@ impl Inner {
     }
 
     /// The way to the server that has all of this.
-    fn household(&self) -> Route<'_> {
+    pub(crate) fn household(&self) -> Route<'_> {
         self.nodes.appends(self.presence_slot())
     }
 

@@ -58,7 +58,7 @@ impl Publishes {
 impl Inner {
     /// Publishes a record, on this connection and no other; what comes of it is seen to.
     pub(crate) fn publish(&self, id: StreamId, connection: u64, keys: &Keys, record: &[u8]) {
-        let mut command = redis::cmd("PUBLISH");
+        let mut command = redis::cmd(self.nodes.publish());
         command.arg(&keys.feed).arg(record);
         let owed = Arc::clone(&self.publishes.owed);
         let call = self

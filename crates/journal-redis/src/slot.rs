@@ -11,7 +11,7 @@ pub(crate) struct Slot(u16);
 
 impl Slot {
     /// How many there are.
-    const COUNT: u16 = 1 << 14;
+    pub(crate) const COUNT: usize = 1 << 14;
 
     /// That of a key or a sharded channel: of what stands in its first braces, if anything does, so that names can
     /// be made to lie together.
@@ -21,7 +21,16 @@ impl Slot {
             .and_then(|(_, rest)| rest.split_once('}'))
             .map_or(name, |(tag, _)| if tag.is_empty() { name } else { tag });
         // A power of two, so the rest is the low bits.
-        Self(crc16(tag.as_bytes()) % Self::COUNT)
+        Self(crc16(tag.as_bytes()) % Self::COUNT as u16)
+    }
+
+    /// The one with this index, which is less than [`COUNT`](Self::COUNT).
+    pub(crate) fn at(index: usize) -> Self {
+        Self(index as u16)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
     }
 }
 

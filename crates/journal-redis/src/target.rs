@@ -1,10 +1,11 @@
 //! Which server to connect to, and as whom: asked anew for each connection.
 //!
-//! A server is at a fixed address, or it is the master that sentinels name. A node of a cluster would be another
-//! variant of [`Place`], and the link would not change.
+//! A server is at a fixed address, or it is the master that sentinels name. A node of a cluster is at a fixed address
+//! too; see [`cluster`].
 
 mod address;
 mod ask;
+mod cluster;
 mod sentinels;
 
 use std::fmt;
@@ -29,6 +30,8 @@ pub struct Target {
     place: Place,
     password_file: Option<PathBuf>,
     ca_file: Trust,
+    /// Of a cluster: whom to ask for its nodes. The place is the first of them.
+    seeds: Option<Arc<[Arc<Address>]>>,
 }
 
 /// The file with certificates to trust beside those of the machine.
@@ -56,8 +59,9 @@ pub(crate) type Moved = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// It does not hold the text: a URL may hold a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a redis URL: redis://, rediss:// or redis+unix:// with user, password and database as needed, or \
-     redis+sentinel:// or rediss+sentinel:// with the name of a service"
+    "not a redis URL: redis://, rediss:// or redis+unix:// with user, password and database as needed, \
+     redis+sentinel:// or rediss+sentinel:// with the name of a service, or \
+     redis+cluster:// or rediss+cluster:// with the addresses of some nodes"
 )]
 pub struct BadTarget;
 
@@ -70,12 +74,17 @@ impl Target {
     /// where the hosts are sentinels, on port 26379 unless they are told otherwise, and user and password are those of
     /// the master. With `rediss+sentinel://` both are spoken to by TLS.
     ///
+    /// A cluster is named by some of its nodes, `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, the same
+    /// with `rediss+cluster://` for TLS.
+    ///
     /// # Errors
     /// When it is none of these.
     pub fn parse(url: &str) -> Result<Self, BadTarget> {
         let sentinels = |tls, rest: &str| Sentinels::parse(tls, rest).map(Arc::new);
         let place = if url.contains('#') {
             return Err(BadTarget);
+        } else if let Some((tls, seeds)) = cluster::scheme(url) {
+            return Self::parse_cluster(tls, seeds);
         } else if let Some(rest) = url.strip_prefix("redis+sentinel://") {
             Place::Named(sentinels(false, rest)?)
         } else if let Some(rest) = url.strip_prefix("rediss+sentinel://") {
@@ -87,6 +96,7 @@ impl Target {
             place,
             password_file: None,
             ca_file: None,
+            seeds: None,
         })
     }
 
@@ -198,6 +208,7 @@ mod tests {
             "redis+sentinel://a/streamweld",
             "redis+sentinel://user:secret@a:1,[::1]:2,c/streamweld/3?sentinel_user=u&sentinel_pass=secret",
             "rediss+sentinel://:secret@a,b/my-service.1?sentinel_pass=se%40cret",
+            "redis+cluster://user:secret@one:7000,two",
         ] {
             let target = Target::parse(url).unwrap_or_else(|_| panic!("{url}"));
             assert_eq!(format!("{target:?}"), "Target { .. }");

@@ -15,7 +15,7 @@ mod relay;
 mod sentinel;
 mod server;
 
-pub use self::cluster::Cluster;
+pub use self::cluster::{Cluster, Move};
 pub use self::relay::Relay;
 pub use self::sentinel::Sentinels;
 pub use self::server::{Fsync, Server, Setup, free_port};

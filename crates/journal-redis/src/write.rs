@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::journal::Inner;
 use crate::keys::Keys;
 use crate::link::{Code, Failure};
+use crate::orders::parse_replica;
 use crate::readers::Readers;
 use crate::record;
 use crate::script::{self, Said};
@@ -64,8 +65,13 @@ impl Inner {
             &claims,
         ];
         // Listed first: nobody would end a log that nobody knows of.
-        let open = script::OPEN.run(self.nodes.appends(id), &keys_of_it, &args);
-        let (listed, said) = tokio::join!(self.list(id), open);
+        let route = self.nodes.appends(id);
+        let (list, open) = (self.list(id), script::OPEN.run(route, &keys_of_it, &args));
+        let (listed, said) = if route.is_with(&self.household()) {
+            tokio::join!(list, open)
+        } else {
+            (list.await, open.await)
+        };
         self.settle_list(id, listed, &said);
         match said {
             Ok(said) if said.word() == "ok" => {
@@ -241,7 +247,7 @@ impl Inner {
         self.table().finishing(window);
         let record = record::encode(&batch, marks.epoch);
         // Published by the script only where it stands with the answer.
-        let feed = match self.durability.asked() {
+        let feed = match self.config.level {
             Level::Async => keys.feed.as_str(),
             Level::Replicated(_) | Level::Fsync => "",
         };
@@ -258,6 +264,7 @@ impl Inner {
                     millis(retention + self.config.tombstone).as_bytes(),
                     &window.label(),
                     feed.as_bytes(),
+                    self.nodes.publish().as_bytes(),
                 ],
             )
             .await;
@@ -298,8 +305,7 @@ impl Inner {
                     millis(self.config.live).as_bytes(),
                     self.owner().as_bytes(),
                     keys.feed.as_bytes(),
-                    id.text().as_bytes(),
-                    self.config.prefix.all_orders().as_bytes(),
+                    self.nodes.publish().as_bytes(),
                 ],
             )
             .await;
@@ -313,6 +319,11 @@ impl Inner {
             return outcome;
         }
         self.take_over(id, epoch, expected, keys, &said);
+        let before = said.with.get(3).and_then(Option::as_deref);
+        let before = before.and_then(|name| parse_replica(std::str::from_utf8(name).ok()?));
+        if let Some(before) = before.filter(|it| *it != self.replica()) {
+            self.tell_taken(id, epoch, before);
+        }
         if !self.reached(self.nodes.appends(id), said.connection).await {
             self.table().doubt(id);
             return Outcome::Unknown;

@@ -57,13 +57,18 @@ pub(crate) async fn catch_up(app: &App, found: &Readable, cursor: Cursor) -> Res
     let window = &found.window;
     let reached =
         |window: &Window| cursor.seq <= window.committed() && cursor.epoch <= window.epoch();
-    if found.follow.is_none() || reached(window) {
+    if reached(window) {
         return Ok(());
     }
     let (id, until) = (window.id(), Instant::now() + app.edge.hold);
-    match ask(id, until, || app.shared.journal.tail(id)).await? {
-        Tail::Last { epoch, last, .. } if cursor.seq <= last && cursor.epoch <= epoch => {}
-        Tail::Last { .. } | Tail::None => return Ok(()),
+    if found.follow.is_some() {
+        match ask(id, until, || app.shared.journal.tail(id)).await? {
+            Tail::Last { epoch, last, .. } if cursor.seq <= last && cursor.epoch <= epoch => {}
+            Tail::Last { .. } | Tail::None => return Ok(()),
+        }
+    } else if cursor.seq > window.received() {
+        // What is written here and stands already may be shown elsewhere before the yes is heard here, but no more.
+        return Ok(());
     }
     let waited = timeout_at(until, wait_for(window, reached)).await;
     if waited.is_ok() && reached(window) {

@@ -123,7 +123,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_ADMIN_TOKEN_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(secret))]
     pub(crate) admin_token_file: Option<Secret>,
 
-    /// Where the journal is: memory, or redis://HOST:PORT/N (rediss:// for TLS) or redis+sentinel://HOST:PORT,…/SERVICE to share it with other replicas [default: memory]
+    /// Where the journal is: memory, or redis://HOST:PORT/N (rediss:// for TLS), redis+unix:///PATH, redis+sentinel://HOST:PORT,…/SERVICE or redis+cluster://HOST:PORT,… to share it with other replicas [default: memory]
     #[arg(
         long,
         env = "STREAMWELD_JOURNAL",

@@ -1,5 +1,5 @@
 //! Rounds without a fault but those of clients: begin at one replica, be cut anywhere, go on at another, once or many
-//! times, while it runs and behind its end, with many generations at once over one Redis.
+//! times, while it runs and behind its end, with many generations at once over one Redis, or over a cluster.
 //!
 //! The choices follow from the number of the round, so that a round that fails can be run again alone.
 
@@ -29,18 +29,23 @@ fn script() -> Script {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_that_are_cut_go_on_at_the_other_of_two_replicas_to_the_byte() {
-    check(0, 0..ROUNDS / 2).await;
+    check(Over::Redis, 0, 0..ROUNDS / 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_that_are_cut_go_on_at_another_of_three_replicas_to_the_byte() {
-    check(1, ROUNDS / 2..ROUNDS).await;
+    check(Over::Redis, 1, ROUNDS / 2..ROUNDS).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_that_are_cut_go_on_at_the_other_replica_over_a_cluster_too() {
+    check(Over::Cluster, 0, ROUNDS..ROUNDS + 300).await;
 }
 
 /// Some of the rounds, with so many replicas beside two.
-async fn check(more: usize, numbers: std::ops::Range<u64>) {
+async fn check(over: Over, more: usize, numbers: std::ops::Range<u64>) {
     // A machine that is busy for some seconds is no fault of the journal here.
-    let pair = patient(PairSetup::new(Over::Redis, script()), NEVER)
+    let pair = patient(PairSetup::new(over, script()), NEVER)
         .redis(|redis| redis.timing.answer = LONG)
         .config(|config| config.edge.hold = LONG)
         .keep_requests(1)

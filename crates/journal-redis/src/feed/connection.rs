@@ -5,22 +5,27 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
-use thiserror::Error;
+use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::select;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
-use super::registry::{Order, Registry, Unexpected};
-use super::resp::{Malformed, Reply, command, parse};
+use super::fault::{Code, Fault};
+use super::registry::{Order, Registry};
+use super::resp::{Reply, command, parse};
 use super::{Kind, Link, Login, Options};
 
 /// Keeps a connection for as long as it is polled. When it ends, which is when it is dropped, so does every
 /// subscription.
-pub(super) async fn run<C, F, S>(registry: Arc<Registry>, options: Options, connect: C)
-where
+pub(super) async fn run<C, F, S>(
+    registry: Arc<Registry>,
+    options: Options,
+    connect: C,
+    moved: impl Fn(),
+) where
     C: Fn() -> F,
     F: Future<Output = io::Result<Link<S>>>,
     S: AsyncRead + AsyncWrite + Unpin,
@@ -35,7 +40,7 @@ where
             Err(_) => Fault::ConnectTimeout,
             Ok(Err(error)) => Fault::Connect(error.kind()),
             Ok(Ok(link)) => {
-                let mut connection = Connection::new(registry, &options, link.stream);
+                let mut connection = Connection::new(registry, &options, &moved, link.stream);
                 let fault = select! {
                     fault = connection.serve(link.login, &mut told) => fault,
                     () = link.moved => Fault::Moved,
@@ -60,59 +65,6 @@ where
             () = registry.renewal() => {}
         }
         backoff = (backoff * 2).min(options.backoff_max);
-    }
-}
-
-/// Why a connection ended. It says nothing about where the server is, nor what it said beyond a code.
-#[derive(Debug, Error)]
-enum Fault {
-    #[error("it cannot be made: {0}")]
-    Connect(io::ErrorKind),
-    #[error("it was not made in time")]
-    ConnectTimeout,
-    #[error("the server closed it")]
-    Closed,
-    #[error("it failed: {0}")]
-    Failed(io::ErrorKind),
-    #[error("the server did not answer in time")]
-    Silent,
-    #[error("the server refused with {0}")]
-    Refused(Code),
-    #[error("the server sent {0}")]
-    Malformed(#[from] Malformed),
-    #[error("the server said what was not asked")]
-    Unexpected,
-    #[error("another one was asked for")]
-    Renewal,
-    #[error("it leads to the wrong server")]
-    Moved,
-}
-
-impl From<Unexpected> for Fault {
-    fn from(_: Unexpected) -> Self {
-        Self::Unexpected
-    }
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error.kind())
-    }
-}
-
-/// The first word of an error of Redis, such as `NOAUTH`. What follows may name a user or an address.
-#[derive(Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-struct Code(String);
-
-impl Code {
-    fn of(error: &[u8]) -> Self {
-        let length = error
-            .iter()
-            .take(MAX_CODE)
-            .take_while(|byte| byte.is_ascii_uppercase())
-            .count();
-        Self(String::from_utf8_lossy(&error[..length]).into_owned())
     }
 }
 
@@ -141,9 +93,10 @@ const SHARDED: Words = Words {
     message: b"smessage",
 };
 
-struct Connection<'a, S> {
+struct Connection<'a, M, S> {
     registry: &'a Registry,
     options: &'a Options,
+    moved: &'a M,
     words: &'static Words,
     stream: S,
     input: BytesMut,
@@ -156,22 +109,25 @@ struct Connection<'a, S> {
     heard: Instant,
     /// It has answered, so it is not loading and we are let in.
     ready: bool,
+    /// When to ask again for the channels whose slots it does not have.
+    again: Option<Instant>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Owed {
     Login,
     Ready,
     Pong,
-    Channel,
+    Channel(Bytes),
 }
 
-impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
-    fn new(registry: &'a Registry, options: &'a Options, stream: S) -> Self {
+impl<'a, M: Fn(), S: AsyncRead + AsyncWrite + Unpin> Connection<'a, M, S> {
+    fn new(registry: &'a Registry, options: &'a Options, moved: &'a M, stream: S) -> Self {
         let now = Instant::now();
         Self {
             registry,
             options,
+            moved,
             words: match options.kind {
                 Kind::Plain => &PLAIN,
                 Kind::Sharded => &SHARDED,
@@ -183,6 +139,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             asked: now,
             heard: now,
             ready: false,
+            again: None,
         }
     }
 
@@ -240,6 +197,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 self.heard = Instant::now();
                 self.hear()
             }
+            () = sleep_until(self.again.unwrap_or(silent)), if self.again.is_some() => {
+                self.again = None;
+                self.registry.again();
+                Ok(())
+            }
             () = sleep_until(silent) => {
                 if !self.owed.is_empty() {
                     return Err(Fault::Silent);
@@ -258,7 +220,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Order::Subscribe(name) => (self.words.subscribe, name),
                 Order::Unsubscribe(name) => (self.words.unsubscribe, name),
             };
-            self.ask(Owed::Channel, &[word, name]);
+            self.ask(Owed::Channel(name.clone()), &[word, name]);
         }
     }
 
@@ -321,8 +283,12 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 // Any answer is a sign of life.
                 (Some(Owed::Pong), _) => Ok(()),
                 // A server with a full disk says so even to a `PING`. It can be read and listened to.
-                (Some(Owed::Ready), Code(code)) if code == "MISCONF" => {
+                (Some(Owed::Ready), code) if code.is("MISCONF") => {
                     self.get_ready();
+                    Ok(())
+                }
+                (Some(Owed::Channel(name)), code) if code.is_of_slot() => {
+                    self.elsewhere(&name);
                     Ok(())
                 }
                 (_, code) => Err(Fault::Refused(code)),
@@ -331,26 +297,38 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     }
 
     fn told(&mut self, what: &[u8], about: &[u8], message: &[u8]) -> Result<(), Fault> {
-        let owed = if what == self.words.message {
+        let is_owed =
+            |owed: Option<&Owed>| matches!(owed, Some(Owed::Channel(name)) if name == about);
+        let is_answer = if what == self.words.message {
             self.registry.message(about, message)?;
             return Ok(());
         } else if what == self.words.subscribed {
             self.registry.subscribed(about)?;
-            Owed::Channel
+            is_owed(self.owed.front())
         } else if what == self.words.unsubscribed {
-            // Unasked, it says that the slot of a sharded channel has moved. That is refused here.
+            if !is_owed(self.owed.front()) && self.options.kind == Kind::Sharded {
+                // Unasked, it says that the slot of a channel has moved.
+                self.elsewhere(about);
+                return Ok(());
+            }
             self.registry.unsubscribed(about)?;
-            Owed::Channel
+            is_owed(self.owed.front())
         } else if what == b"pong" {
-            Owed::Pong
+            self.owed.front() == Some(&Owed::Pong)
         } else {
-            return Err(Fault::Unexpected);
+            false
         };
-        if self.owed.pop_front() == Some(owed) {
-            Ok(())
-        } else {
-            Err(Fault::Unexpected)
+        if !is_answer {
+            return Err(Fault::Unexpected);
         }
+        self.owed.pop_front();
+        Ok(())
+    }
+
+    fn elsewhere(&mut self, channel: &[u8]) {
+        self.registry.elsewhere(channel);
+        self.again.get_or_insert_with(|| Instant::now() + AGAIN);
+        (self.moved)();
     }
 
     fn get_ready(&mut self) {
@@ -372,6 +350,10 @@ fn random_part() -> f64 {
     f64::from(RandomState::new().build_hasher().finish() as u32) / f64::from(u32::MAX)
 }
 
+/// When a channel is asked for again that the server does not have. Most are left before that: who
+/// listens goes elsewhere.
+const AGAIN: Duration = Duration::from_millis(500);
+
 /// How many commands go out before the answers are looked at again. Some 60 KiB.
 const ORDERS: usize = 1024;
 
@@ -380,21 +362,9 @@ const READ: usize = 16 << 10;
 /// How much memory for reading is kept between messages.
 const KEPT: usize = 256 << 10;
 
-/// Longer than any code that Redis has.
-const MAX_CODE: usize = 24;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_error_is_known_by_its_first_word() {
-        let code = |error: &str| Code::of(error.as_bytes()).0;
-        assert_eq!(code("NOAUTH Authentication required."), "NOAUTH");
-        assert_eq!(code("MOVED 1234 10.0.0.1:6379"), "MOVED");
-        assert_eq!(code("secret@host"), "");
-        assert_eq!(code(&"A".repeat(100)).len(), MAX_CODE);
-    }
 
     #[test]
     fn waits_differ() {

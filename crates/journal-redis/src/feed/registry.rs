@@ -39,7 +39,7 @@ struct Channel {
 ///
 /// ```text
 /// Absent -> Subscribing -> Standing -> Leaving -> Absent
-///    ^-----------+------------+-----------+   when the connection is lost
+///    ^-----------+------------+-----------+   when the connection is lost, or the slot is elsewhere
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wire {
@@ -189,6 +189,34 @@ impl Registry {
             self.differs(&mut state, name);
         }
         Ok(())
+    }
+
+    /// The server does not send a channel, whatever it was told: the slot is not there. That stays so until somebody
+    /// joins, or until [`Registry::again`].
+    pub(super) fn elsewhere(&self, name: &[u8]) {
+        let mut state = self.lock();
+        let Some(channel) = state.channels.get_mut(name) else {
+            // It was left meanwhile.
+            return;
+        };
+        channel.wire = Wire::Absent;
+        if channel.listeners.is_empty() {
+            state.channels.remove(name);
+            state.differing.remove(name);
+        }
+    }
+
+    /// Asks for every channel that is wanted and absent.
+    pub(super) fn again(&self) {
+        let mut state = self.lock();
+        let State {
+            channels,
+            differing,
+            ..
+        } = &mut *state;
+        let absent = |(_, channel): &(&Bytes, &Channel)| channel.wire == Wire::Absent;
+        differing.extend(channels.iter().filter(absent).map(|(name, _)| name.clone()));
+        self.changed.notify_one();
     }
 
     /// A message has come.

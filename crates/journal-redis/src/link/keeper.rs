@@ -10,15 +10,22 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Shared;
 use super::failure::{Code, ConnectError, Failure};
-use crate::target::Moved;
+use super::{Shared, Timing};
+use crate::target::{Moved, Target};
 
 /// Connects, waits until the connection is given up, and again. It ends when it is aborted.
-pub(super) async fn keep(shared: Arc<Shared>) {
+pub(super) async fn keep(shared: Arc<Shared>, target: Target) {
     let mut pause = FIRST_PAUSE;
     loop {
-        match connect(&shared).await {
+        let number = shared.lock().next();
+        let told = Arc::downgrade(&shared);
+        let emptied = move || {
+            if let Some(shared) = told.upgrade() {
+                shared.emptied(number);
+            }
+        };
+        match connect(&target, &shared.timing, emptied).await {
             Ok(Connected {
                 connection,
                 driver,
@@ -90,25 +97,25 @@ async fn watch(shared: &Shared, mut ended: oneshot::Receiver<()>, mut moved: Mov
 }
 
 /// A connection that has answered.
-struct Connected {
-    connection: MultiplexedConnection,
+pub(super) struct Connected {
+    pub(super) connection: MultiplexedConnection,
     driver: AbortOnDropHandle<()>,
     /// Closed when the driver has nothing to drive any more.
     ended: oneshot::Receiver<()>,
     moved: Moved,
 }
 
-async fn connect(shared: &Arc<Shared>) -> Result<Connected, ConnectError> {
-    timeout(shared.timing.connect, async {
-        let dialled = shared.target.dial().await?;
-        let number = shared.lock().next();
-        let told = Arc::downgrade(shared);
-        // Called by the driver before it hands over any answer that came later.
+/// Calls `emptied` when the server has put away the data that it had, before it hands over any answer that came later.
+pub(super) async fn connect(
+    target: &Target,
+    timing: &Timing,
+    emptied: impl Fn() + Send + Sync + 'static,
+) -> Result<Connected, ConnectError> {
+    timeout(timing.connect, async {
+        let dialled = target.dial().await?;
         let hear = move |push: PushInfo| -> Result<(), Infallible> {
             if push.kind == PushKind::Invalidate {
-                if let Some(shared) = told.upgrade() {
-                    shared.emptied(number);
-                }
+                emptied();
             }
             Ok(())
         };

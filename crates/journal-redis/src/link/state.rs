@@ -1,5 +1,6 @@
 //! Whether there is a connection, and what is held against it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -46,7 +47,7 @@ impl State {
 
     /// A number for a connection that is about to be made.
     pub(super) fn next(&mut self) -> u64 {
-        self.count += 1;
+        self.count = CONNECTIONS.fetch_add(NUMBERS, Ordering::Relaxed);
         self.count
     }
 
@@ -154,8 +155,10 @@ impl State {
     }
 
     fn this(&mut self, number: u64) -> Option<&mut Up> {
+        let last = self.count;
         // Any of the numbers that it had.
-        self.up.as_mut().filter(|up| number >= up.first)
+        let had = |up: &&mut Up| (up.first..=last).contains(&number);
+        self.up.as_mut().filter(had)
     }
 }
 
@@ -169,6 +172,12 @@ pub(super) enum Refused {
     /// The connection is given up for it.
     GivenUp,
 }
+
+/// The first number of the next connection, whichever link it belongs to: what was seen on one was seen on no other.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(NUMBERS);
+/// Each connection has so many for itself, because it takes the next whenever its server puts its data away. There are
+/// as many connections, and nobody lives to see the end of either.
+const NUMBERS: u64 = 1 << 32;
 
 /// Kinds of refusals that are remembered; a healthy server has none.
 const WORDS: usize = 8;

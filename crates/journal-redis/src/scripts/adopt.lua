@@ -1,8 +1,7 @@
 -- Changes the writer: a record without entries under the new epoch, which every older one is smaller than. It is
--- published when others follow, so that they catch up, and the writer before is told.
+-- published when others follow, so that they catch up. Says who was the writer before.
 -- KEYS log, meta, readers
--- ARGV expected sequence, new epoch, record, expiry in ms, owner, feed channel, id of the generation,
---      prefix of the channels for orders
+-- ARGV expected sequence, new epoch, record, expiry in ms, owner, feed channel, how to publish there
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 if not last then
   return {'vanished'}
@@ -31,9 +30,6 @@ if meta[1] then
 end
 -- It is done, whoever hears of it.
 if redis.call('EXISTS', KEYS[3]) == 1 then
-  redis.pcall('PUBLISH', ARGV[6], ARGV[3])
+  redis.pcall(ARGV[7], ARGV[6], ARGV[3])
 end
-if meta[4] and meta[4] ~= ARGV[5] then
-  redis.pcall('PUBLISH', ARGV[8] .. meta[4], 'taken ' .. ARGV[7] .. ' ' .. ARGV[2])
-end
-return {'ok', meta[1], meta[2], meta[3]}
+return {'ok', meta[1], meta[2], meta[3], meta[4]}

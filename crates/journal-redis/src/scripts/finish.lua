@@ -1,7 +1,7 @@
 -- Ends a log: one record under the greatest id there can be, after which Redis itself refuses every other.
 -- It is published when others follow, unless the channel is empty: then the caller does it.
 -- KEYS log, meta, gone, readers
--- ARGV expected sequence, epoch, record, retention in ms, tombstone in ms, label, feed channel
+-- ARGV expected sequence, epoch, record, retention in ms, tombstone in ms, label, feed channel, how to publish there
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 if not last then
   return {'vanished'}
@@ -27,6 +27,6 @@ if access then
   redis.call('SET', KEYS[3], access, 'PX', ARGV[5])
 end
 if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[4]) == 1 then
-  redis.call('PUBLISH', ARGV[7], ARGV[3])
+  redis.call(ARGV[8], ARGV[7], ARGV[3])
 end
 return {'ok'}

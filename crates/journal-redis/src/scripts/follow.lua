@@ -1,6 +1,6 @@
--- Registers a replica that follows a log, or keeps it registered, and tells the writer.
+-- Registers a replica that follows a log, or keeps it registered, and says who is the writer.
 -- KEYS log, meta, readers
--- ARGV replica, time in ms, id of the generation, prefix of the channels for orders
+-- ARGV replica, time in ms
 local meta = redis.call('HMGET', KEYS[2], 'owner', 'ended')
 if not meta[1] or redis.call('EXISTS', KEYS[1]) == 0 then
   return {'vanished'}
@@ -14,5 +14,4 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- what is kept here is for a writer that has not heard of it.
 redis.pcall('ZADD', KEYS[3], now + ARGV[2], ARGV[1])
 redis.pcall('PEXPIRE', KEYS[3], ARGV[2])
-redis.call('PUBLISH', ARGV[4] .. meta[1], 'readers ' .. ARGV[3] .. ' ' .. ARGV[1] .. ' 1')
-return {'ok'}
+return {'ok', meta[1]}

@@ -1,9 +1,5 @@
--- A replica follows a log no more.
+-- A replica follows a log no more. Says who is the writer.
 -- KEYS meta, readers
--- ARGV replica, id of the generation, prefix of the channels for orders
+-- ARGV replica
 redis.call('ZREM', KEYS[2], ARGV[1])
-local owner = redis.call('HGET', KEYS[1], 'owner')
-if owner then
-  redis.call('PUBLISH', ARGV[3] .. owner, 'readers ' .. ARGV[2] .. ' ' .. ARGV[1] .. ' 0')
-end
-return {'ok'}
+return {'ok', redis.call('HGET', KEYS[1], 'owner')}

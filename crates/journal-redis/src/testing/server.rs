@@ -58,6 +58,10 @@ impl Setup {
             .config("masterauth", password)
     }
 
+    pub(super) fn password_text(&self) -> Option<String> {
+        self.password.clone()
+    }
+
     /// As a replica.
     #[must_use]
     pub fn replica_of(self, primary: &Server) -> Self {
@@ -104,17 +108,26 @@ impl Setup {
     pub async fn start(self) -> Server {
         // Somebody else may take the port between its choice and its use.
         for _ in 0..PORTS {
-            let mut server = Server::start(&self, free_port());
-            if server.answers_or_ends().await {
+            if let Some(server) = self.try_start().await {
                 return server;
             }
-            assert!(
-                server.log().contains("Address already in use"),
-                "redis-server does not start: {}",
-                server.log()
-            );
         }
         panic!("no free port");
+    }
+
+    /// None when a port was taken.
+    pub(super) async fn try_start(&self) -> Option<Server> {
+        let mut server = Server::start(self, free_port());
+        if server.answers_or_ends().await {
+            return Some(server);
+        }
+        let log = server.log();
+        let is_taken = ["Address already in use", "Failed listening on port"];
+        assert!(
+            is_taken.iter().any(|it| log.contains(it)),
+            "redis-server does not start: {log}"
+        );
+        None
     }
 }
 
@@ -317,6 +330,12 @@ impl Server {
         self.process = None;
     }
 
+    /// Whether it was started, and not killed since.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
+
     /// Kills it, as a crash would.
     pub fn kill(&mut self) {
         self.process = None;
@@ -430,7 +449,7 @@ pub fn free_port() -> u16 {
 const CONFIG: &str = "redis.conf";
 const LOG: &str = "log";
 const SOCKET: &str = "socket";
-const PORTS: usize = 5;
+pub(super) const PORTS: usize = 5;
 
 pub(super) const DEFAULTS: [(&str, &str); 6] = [
     ("bind", "127.0.0.1"),

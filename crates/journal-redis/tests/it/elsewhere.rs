@@ -163,15 +163,24 @@ async fn a_log_whose_end_is_the_last_of_a_page_is_read_to_its_end() {
     }
 }
 
+/// The commands that docs/journal.md tells for every server, and those for a cluster besides.
+pub(crate) fn rights() -> (Vec<String>, Vec<String>) {
+    let document = include_str!("../../../../docs/journal.md");
+    let (_, rights) = document.split_once("\n## Rights\n").unwrap();
+    let (_, commands) = rights.split_once("the commands ").unwrap();
+    let (everywhere, in_a_cluster) = commands.split_once("In a cluster").unwrap();
+    let each = |text: &str| {
+        let commands = text.split('`').skip(1).step_by(2);
+        commands.map(|command| format!("+{command}")).collect()
+    };
+    (each(everywhere), each(in_a_cluster))
+}
+
 /// The list of docs/journal.md.
 #[tokio::test]
 async fn the_documented_rights_are_enough() {
     let server = Server::new().await;
-    let document = include_str!("../../../../docs/journal.md");
-    let (_, rights) = document.split_once("\n## Rights\n").unwrap();
-    let (_, commands) = rights.split_once("the commands ").unwrap();
-    let commands = commands.split('`').skip(1).step_by(2);
-    let commands: Vec<String> = commands.map(|command| format!("+{command}")).collect();
+    let (commands, _) = rights();
     let mut user = vec![
         "ACL",
         "SETUSER",

@@ -22,7 +22,7 @@ pub(crate) async fn find(journal: &RedisJournal, id: StreamId) -> (Arc<Window>, 
 }
 
 /// Reads a window to its end, in time.
-async fn read(window: &Arc<Window>) -> (String, Step) {
+pub(crate) async fn read(window: &Arc<Window>) -> (String, Step) {
     let view = View {
         ids: true,
         control: true,
@@ -45,7 +45,7 @@ pub(crate) async fn shows(window: &Arc<Window>, last: u64) {
 }
 
 /// Appends until it stands, whatever comes between.
-async fn append(writer: &Writer<'_>) {
+pub(crate) async fn append(writer: &Writer<'_>) {
     while writer.append().await != Outcome::Yes {
         let Tail::Last { last, .. } = writer.tail().await else {
             panic!("it stands")
@@ -103,6 +103,26 @@ async fn a_follower_shows_each_append_at_once() {
     );
     assert_eq!(followed, read(&writer.window).await.0);
     assert_eq!(window.terminal(), writer.window.terminal());
+}
+
+/// Records are read in pages of 32; the last page may be full.
+#[tokio::test]
+async fn a_log_of_whole_pages_is_read_to_its_end() {
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
+    for records in [31, 32, 33, 64] {
+        let writer = Writer::opened(&here).await;
+        for round in 2..records {
+            writer.stage(&format!("event {round}"));
+            append(&writer).await;
+        }
+        writer.stage_terminal();
+        assert_eq!(writer.finish().await, Outcome::Yes);
+        let length = server.cli(&["XLEN", &writer.log()]).await;
+        assert_eq!(length, records.to_string());
+        let (window, _) = find(&there, writer.id()).await;
+        assert_eq!(read(&window).await.0, read(&writer.window).await.0);
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 mod appends;
 mod checks;
+mod cluster;
 mod commands;
 mod conformance;
 mod connect;

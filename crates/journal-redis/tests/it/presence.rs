@@ -55,7 +55,7 @@ async fn assert_nobody_is_dead(journals: &[&RedisJournal]) {
 }
 
 /// The window of whoever adds the end of a log that others wrote.
-fn end(id: StreamId, by: Epoch, last: Seq) -> Arc<Window> {
+pub(crate) fn end(id: StreamId, by: Epoch, last: Seq) -> Arc<Window> {
     let now = SystemTime::now();
     let window = Window::new(id, by, now, WindowConfig::default());
     window.begin_after(last);

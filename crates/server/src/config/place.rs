@@ -15,12 +15,12 @@ pub enum Place {
     /// In this process: it serves one replica, and ends with it.
     #[default]
     Memory,
-    /// In a Redis: it serves every replica that is given the same one.
+    /// In a Redis, or a cluster of them: it serves every replica that is given the same one.
     Redis(JournalUrl),
 }
 
-/// The URL of a Redis. It may hold a password, so it is shown by [`Display`](fmt::Display) without user and password, and
-/// whole by [`JournalUrl::secret`] only.
+/// The URL of a Redis or of a cluster. It may hold a password, so it is shown by [`Display`](fmt::Display) without user
+/// and password, and whole by [`JournalUrl::secret`] only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JournalUrl {
     url: Secret,
@@ -97,6 +97,8 @@ impl FromStr for JournalUrl {
             Some((scheme @ ("redis+sentinel" | "rediss+sentinel"), rest)) => {
                 sentinels(scheme, rest)?
             }
+            Some((scheme @ ("redis+cluster" | "rediss+cluster"), rest)) => cluster(scheme, rest)?,
+            Some(("redis+unix", rest)) => socket(rest)?,
             _ => server(text)?,
         };
         let password = parts.user.as_ref().is_some_and(|user| user.contains(':'));
@@ -139,6 +141,51 @@ fn server(text: &str) -> Result<Parts, JournalUrlError> {
     })
 }
 
+/// `[user[:password]@]host[:port][,host[:port]…]`
+fn cluster(scheme: &str, text: &str) -> Result<Parts, JournalUrlError> {
+    let (user, nodes) = split_user(text);
+    let nodes = nodes.strip_suffix('/').unwrap_or(nodes);
+    if nodes.contains('?') {
+        return Err(JournalUrlError::Query);
+    }
+    if nodes.contains('/') {
+        return Err(JournalUrlError::Cluster);
+    }
+    check_places(user.as_deref(), nodes)?;
+    Ok(Parts {
+        shown: format!("{scheme}://{nodes}"),
+        user,
+        secret_query: false,
+    })
+}
+
+/// `/path[?db=…&user=…&pass=…]`
+fn socket(text: &str) -> Result<Parts, JournalUrlError> {
+    let (path, query) = text.split_once('?').unwrap_or((text, ""));
+    if !path.starts_with('/') || path.ends_with('/') {
+        return Err(JournalUrlError::Socket);
+    }
+    let (mut user, mut password) = (None, None);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("db", "")) => return Err(JournalUrlError::SocketQuery),
+            Some(("db", database)) => check_database(database)?,
+            Some(("user", name)) => user = Some(name),
+            Some(("pass", text)) => password = Some(text),
+            _ => return Err(JournalUrlError::SocketQuery),
+        }
+    }
+    let login = match (user, password) {
+        (name, Some(password)) => Some(format!("{}:{password}", name.unwrap_or_default())),
+        (name, None) => name.map(str::to_owned),
+    };
+    Ok(Parts {
+        shown: format!("redis+unix://{path}"),
+        user: login,
+        secret_query: false,
+    })
+}
+
 /// `[user[:password]@]host[:port][,host[:port]…]/service[/database][?sentinel_user=…&sentinel_pass=…]`
 fn sentinels(scheme: &str, text: &str) -> Result<Parts, JournalUrlError> {
     let (text, query) = match text.split_once('?') {
@@ -147,17 +194,7 @@ fn sentinels(scheme: &str, text: &str) -> Result<Parts, JournalUrlError> {
     };
     let (authority, path) = text.split_once('/').ok_or(JournalUrlError::Service)?;
     let (user, hosts) = split_user(authority);
-    // As a part of each, so that a bad one is noticed.
-    let login = user.as_deref().map(|user| format!("{user}@"));
-    let login = login.unwrap_or_default();
-    for host in hosts.split(',') {
-        let one = format!("{login}{host}");
-        let authority: Authority = one.parse().map_err(|_| match host {
-            "" => JournalUrlError::Host,
-            _ => JournalUrlError::Syntax,
-        })?;
-        check_place(&authority, host)?;
-    }
+    check_places(user.as_deref(), hosts)?;
     let (service, database) = path.split_once('/').unwrap_or((path, ""));
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if service.is_empty() || !service.bytes().all(is_name) {
@@ -190,6 +227,20 @@ fn split_user(authority: &str) -> (Option<String>, &str) {
     }
 }
 
+fn check_places(user: Option<&str>, hosts: &str) -> Result<(), JournalUrlError> {
+    // As a part of each, so that a bad one is noticed.
+    let login = user.map_or_else(String::new, |user| format!("{user}@"));
+    for host in hosts.split(',') {
+        let one = format!("{login}{host}");
+        let authority: Authority = one.parse().map_err(|_| match host {
+            "" => JournalUrlError::Host,
+            _ => JournalUrlError::Syntax,
+        })?;
+        check_place(&authority, host)?;
+    }
+    Ok(())
+}
+
 fn check_place(authority: &Authority, at: &str) -> Result<(), JournalUrlError> {
     if authority.host().is_empty() {
         return Err(JournalUrlError::Host);
@@ -210,7 +261,7 @@ fn check_database(database: &str) -> Result<(), JournalUrlError> {
 }
 
 impl fmt::Display for JournalUrl {
-    /// Scheme, hosts and ports, and the service that sentinels watch over.
+    /// Scheme, hosts and ports, and the service that sentinels watch over; of a socket its path.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
@@ -231,7 +282,7 @@ pub enum JournalUrlError {
     Syntax,
     /// None that is known.
     #[error(
-        "the scheme must be redis, or rediss for TLS; with sentinels redis+sentinel or rediss+sentinel"
+        "the scheme must be redis, or rediss for TLS, with +sentinel or +cluster behind it where that is meant, or redis+unix"
     )]
     Scheme,
     /// No host.
@@ -246,6 +297,15 @@ pub enum JournalUrlError {
     /// Sentinels without the name of what they watch over.
     #[error("behind the sentinels there must be the name of the service that they watch over")]
     Service,
+    /// A path, for a cluster.
+    #[error("a cluster has no databases, so there is no path")]
+    Cluster,
+    /// No path where a socket could be.
+    #[error("behind redis+unix:// there must be the whole path of a socket, which begins with /")]
+    Socket,
+    /// A query that is not about the socket.
+    #[error("the query may hold db, user and pass only, and db is the number of a database")]
+    SocketQuery,
     /// A query, which nothing would look at.
     #[error("a query has no meaning here")]
     Query,
@@ -282,6 +342,27 @@ mod tests {
         accept("rediss://[::1]:6380/2", "rediss://[::1]:6380", false);
         accept("redis://:pass@r:6379/0", "redis://r:6379", true);
         accept("rediss://user:pass%40@r", "rediss://r", true);
+        accept("redis+cluster://r", "redis+cluster://r", false);
+        let shown = "rediss+cluster://a:7000,[::1]:7001,c";
+        let text = "rediss+cluster://user:pass@a:7000,[::1]:7001,c/";
+        accept(text, shown, true);
+    }
+
+    #[test]
+    fn a_socket_is_shown_by_its_path() {
+        let shown = "redis+unix:///run/redis.sock";
+        accept(shown, shown, false);
+        for (query, credential, password) in [
+            ("?db=2", false, false),
+            ("?db=2&user=u", true, false),
+            ("?pass=secret", true, true),
+            ("?user=u&db=1&pass=se%26cret", true, true),
+        ] {
+            let text = format!("{shown}{query}");
+            accept(&text, shown, credential);
+            let url: JournalUrl = text.parse().expect("good");
+            assert_eq!((url.has_password(), url.is_tls()), (password, false));
+        }
     }
 
     #[test]
@@ -337,6 +418,7 @@ mod tests {
         refuse("redis://r?protocol=3", JournalUrlError::Query);
         refuse("redis://r#1", JournalUrlError::Fragment);
         refuse("sentinel://a/s", JournalUrlError::Scheme);
+        refuse("redis+sentry://r", JournalUrlError::Scheme);
         refuse("redis+sentinel://a", JournalUrlError::Service);
         refuse("redis+sentinel://a/", JournalUrlError::Service);
         refuse("redis+sentinel://a/s%20", JournalUrlError::Service);
@@ -352,5 +434,18 @@ mod tests {
             "redis+sentinel://a/s?sentinel_pass=a@b",
             JournalUrlError::SentinelQuery,
         );
+        refuse("redis+cluster://", JournalUrlError::Host);
+        refuse("redis+cluster://a,,b", JournalUrlError::Host);
+        refuse("redis+cluster://a,b:0", JournalUrlError::Port);
+        refuse("redis+cluster://a,b/1", JournalUrlError::Cluster);
+        refuse("redis+cluster://a,b?protocol=3", JournalUrlError::Query);
+        refuse("redis+cluster://:pass@a,b c", JournalUrlError::Syntax);
+        refuse("redis+unix://", JournalUrlError::Socket);
+        refuse("redis+unix://run/redis.sock", JournalUrlError::Socket);
+        refuse("redis+unix:///", JournalUrlError::Socket);
+        refuse("redis+unix:///s?db=a", JournalUrlError::Database);
+        refuse("redis+unix:///s?db=", JournalUrlError::SocketQuery);
+        refuse("redis+unix:///s?protocol=3", JournalUrlError::SocketQuery);
+        refuse("redis+unix:///s?pass", JournalUrlError::SocketQuery);
     }
 }

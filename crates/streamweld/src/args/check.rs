@@ -63,8 +63,8 @@ fn journal(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
     }
     match args.place() {
         Err(error) => vec![format!(
-            "{name} is refused: {error}; write it as memory, redis://HOST:PORT/N, rediss://HOST:PORT/N or \
-             redis+sentinel://HOST:PORT,HOST:PORT/SERVICE",
+            "{name} is refused: {error}; write it as memory, redis://HOST:PORT/N, rediss://HOST:PORT/N, \
+             redis+unix:///PATH, redis+sentinel://HOST:PORT,HOST:PORT/SERVICE or redis+cluster://HOST:PORT,HOST:PORT",
         )],
         Ok(Place::Memory) => [
             ("journal_ca_file", args.journal_ca_file.is_some()),

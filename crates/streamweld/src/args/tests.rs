@@ -141,8 +141,13 @@ fn the_journal_is_memory_or_a_redis() {
     };
     assert_eq!(place(&[]), "memory");
     assert_eq!(place(&["--journal=memory"]), "memory");
-    let url = "redis://r:6379/1";
-    assert_eq!(place(&[&format!("--journal={url}")]), url);
+    for url in [
+        "redis://r:6379/1",
+        "redis+cluster://r:7000,s:7001",
+        "redis+unix:///run/redis.sock?db=1",
+    ] {
+        assert_eq!(place(&[&format!("--journal={url}")]), url);
+    }
     let secret = "rediss://user:pass@r:6379";
     let path = file("url", &format!("{secret}\n"));
     let by_file = format!("--journal-file={path}");
@@ -159,6 +164,8 @@ fn the_journal_is_memory_or_a_redis() {
         ("http://r:6379", "scheme"),
         ("redis://r:0", "port"),
         ("redis://r/a", "database"),
+        ("redis+cluster://r,s/1", "databases"),
+        ("redis+unix://r", "socket"),
         ("redis://r?a=b", "query"),
         ("redis+sentinel://a,b", "service"),
     ] {
@@ -171,7 +178,13 @@ fn the_files_of_a_journal_belong_to_a_redis() {
     let password = file("password", "hunter2\n");
     let by_password = format!("--journal-password-file={password}");
     let config = |line: &[&str]| crate::serve::config(&serve(line).expect("accepted"));
-    for url in ["redis://r", "redis://user@r", "redis+sentinel://user@a,b/s"] {
+    for url in [
+        "redis://r",
+        "redis://user@r",
+        "redis+sentinel://user@a,b/s",
+        "redis+cluster://user@a,b",
+        "redis+unix:///s?user=user",
+    ] {
         let config = config(&[&format!("--journal={url}"), &by_password]).expect("valid");
         let file = config.journal.password_file.expect("it is taken");
         assert_eq!(file.to_str(), Some(password.as_str()));

@@ -159,3 +159,39 @@ fn closing_ends_those_who_listen_and_those_who_come() {
         assert_eq!(next, std::task::Poll::Ready(None));
     }
 }
+
+#[test]
+fn a_channel_that_is_elsewhere_is_asked_for_again_only_when_told() {
+    let (registry, listener) = standing();
+    registry.elsewhere(NAME);
+    assert_eq!(registry.orders(9), []);
+    registry.again();
+    assert_eq!(registry.orders(9), subscribe());
+    registry.elsewhere(NAME);
+    // Whoever comes wants to know as well.
+    let another = registry.join(&name());
+    assert_eq!(registry.orders(9), subscribe());
+    registry.subscribed(NAME).expect("it was asked for");
+    assert_eq!(heard(&listener), [Heard::Renewed]);
+    assert_eq!(heard(&another), [Heard::Renewed]);
+    // One that stands is left alone.
+    registry.again();
+    assert_eq!(registry.orders(9), []);
+}
+
+#[test]
+fn a_channel_that_is_elsewhere_is_left_without_a_word() {
+    let (registry, listener) = standing();
+    registry.elsewhere(NAME);
+    registry.leave(&name(), &listener);
+    registry.again();
+    assert_eq!(registry.orders(9), []);
+    // The slot goes while it is being left.
+    let (registry, listener) = standing();
+    registry.leave(&name(), &listener);
+    assert_eq!(registry.orders(9), unsubscribe());
+    registry.elsewhere(NAME);
+    registry.elsewhere(NAME);
+    registry.again();
+    assert_eq!(registry.orders(9), []);
+}
