@@ -158,6 +158,21 @@ async fn what_a_killed_replica_left_has_one_end_for_everybody_and_its_key_is_fre
         let (rest, end) = response.all().await;
         assert_eq!((blocks(&rest), end), (form.clone(), End::Proper));
     }
+    // Where the end stands, somebody may have seen an event that did not reach the journal.
+    for client in [&other, &another] {
+        for (cursor, status) in [
+            (format!("{id}:12"), 409),
+            (format!("{id}:12~2"), 204),
+            ("12".to_owned(), 204),
+        ] {
+            let answer = client.with("last-event-id", &cursor).events(&id).await;
+            assert_eq!(answer.status, status, "{cursor}");
+            if status == 409 {
+                let regressed = (409, "journal_regressed".to_owned());
+                assert_eq!(answer.error_code().await, regressed);
+            }
+        }
+    }
     // The key begins afresh.
     for gate in ["go", "end"] {
         scene.mock.gates().release(gate);

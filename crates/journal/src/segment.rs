@@ -208,7 +208,7 @@ pub(crate) struct Outgrown;
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'a> {
     pub(crate) first: Seq,
-    epoch: Epoch,
+    pub(crate) epoch: Epoch,
     slots: &'a [Slot],
     pub(crate) bytes: &'a [u8],
 }

@@ -203,6 +203,11 @@ impl Window {
         self.earliest() == Seq::FIRST
     }
 
+    /// The epoch that an entry was written under, where it is held.
+    pub fn epoch_of(&self, seq: Seq) -> Option<Epoch> {
+        self.lock().epoch_of(seq)
+    }
+
     /// The epoch that new entries are written under.
     pub fn epoch(&self) -> Epoch {
         self.lock().epoch()

@@ -29,6 +29,8 @@ pub(crate) struct Reading {
     pub(crate) control: bool,
     /// It has shown that it resumes.
     pub(crate) resumes: bool,
+    /// Its cursor says nothing of an epoch.
+    pub(crate) any_epoch: bool,
     pub(crate) breaker: Breaker,
 }
 
@@ -154,7 +156,7 @@ pub(crate) async fn read(
 ) -> Result<Response<Body>, Error> {
     let window = &found.window;
     elsewhere::catch_up(app, &found, cursor).await?;
-    check(window, cursor)?;
+    check(window, cursor, reading.any_epoch)?;
     let reader = reader(app, window, cursor.seq, &reading).await?;
     if !reader.has_more_to_show() {
         // Over, and nothing of it is left for this reader to see.
@@ -250,9 +252,11 @@ pub(crate) fn respond(
     response
 }
 
-fn check(window: &Window, cursor: Cursor) -> Result<(), Error> {
+fn check(window: &Window, cursor: Cursor, any_epoch: bool) -> Result<(), Error> {
     let id = window.id();
-    if cursor.epoch > window.epoch() {
+    // What was shown may have been lost, and another writer have gone on in its place.
+    let is_other = |epoch| epoch != cursor.epoch && !any_epoch;
+    if cursor.epoch > window.epoch() || window.epoch_of(cursor.seq).is_some_and(is_other) {
         let message = "this cursor is from a part of the stream that the journal has lost; start again without it";
         return Err(Error::new(ErrorCode::JournalRegressed, message).about(id));
     }

@@ -79,6 +79,7 @@ impl Candidate {
         let control = streams::control(&parts.headers, parts.uri.query(), false)?;
         let retry = post.then(|| retry_key(&parts, &access, key, peer));
         let reading = Reading {
+            any_epoch: false,
             control,
             resumes: false,
             breaker: peer.breaker.clone(),

@@ -159,6 +159,7 @@ async fn again(
         return Ok(Again::NewFeed { upstream_id });
     }
     let reading = Reading {
+        any_epoch: false,
         control,
         resumes: true,
         breaker: peer.breaker.clone(),

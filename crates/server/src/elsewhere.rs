@@ -66,7 +66,7 @@ pub(crate) async fn catch_up(app: &App, found: &Readable, cursor: Cursor) -> Res
             Tail::Last { epoch, last, .. } if cursor.seq <= last && cursor.epoch <= epoch => {}
             Tail::Last { .. } | Tail::None => return Ok(()),
         }
-    } else if cursor.seq > window.received() {
+    } else if cursor.seq > window.received() || cursor.epoch > window.epoch() {
         // What is written here and stands already may be shown elsewhere before the yes is heard here, but no more.
         return Ok(());
     }

@@ -32,16 +32,17 @@ pub(crate) async fn events(
     let id = parse_id(id)?;
     let control = control(headers, query, true)?;
     let cursor = cursor(id, query, headers);
-    let after = cursor.as_ref().map_or(Seq::ZERO, |cursor| cursor.seq);
+    let after = cursor.as_ref().map_or(Seq::ZERO, |(cursor, _)| cursor.seq);
     let found = attach::find_after(app, id, Some(&app.access(headers)), after).await?;
     let reading = Reading {
+        any_epoch: cursor.as_ref().is_ok_and(|(_, any_epoch)| *any_epoch),
         control,
         resumes: true,
         breaker,
     };
     let pages = found.cross_origin();
     let answer = match cursor {
-        Ok(cursor) => attach::read(app, found, cursor, reading).await,
+        Ok((cursor, _)) => attach::read(app, found, cursor, reading).await,
         Err(error) => Err(error),
     };
     pages.share(answer)
@@ -163,7 +164,13 @@ pub(crate) fn control(
     Ok(control)
 }
 
-fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<Cursor, Error> {
+/// Where a reader stands, and whether it has named no epoch.
+fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<(Cursor, bool), Error> {
+    let at = |seq| Cursor {
+        stream: id,
+        seq,
+        epoch: Epoch::FIRST,
+    };
     let mut fields = headers.get_all(head::LAST_EVENT_ID).iter();
     let from_header = fields.next().map(HeaderValue::as_bytes);
     if fields.next().is_some() {
@@ -172,18 +179,10 @@ fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<Curs
     let from_query =
         query::first(query, "last_event_id").or_else(|| query::first(query, "lastEventId"));
     let Some(text) = from_header.or(from_query.as_deref()) else {
-        return Ok(Cursor {
-            stream: id,
-            seq: Seq::ZERO,
-            epoch: Epoch::FIRST,
-        });
+        return Ok((at(Seq::ZERO), true));
     };
     if let Some(seq) = parse_seq(text) {
-        return Ok(Cursor {
-            stream: id,
-            seq,
-            epoch: Epoch::FIRST,
-        });
+        return Ok((at(seq), true));
     }
     let cursor = Cursor::parse(text)
         .map_err(|error| unreadable(error, "expected <stream id>:<seq> or <seq>").about(id))?;
@@ -191,7 +190,7 @@ fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<Curs
         let message = "the cursor belongs to another stream than the path names";
         return Err(Error::new(ErrorCode::CursorMismatch, message).about(id));
     }
-    Ok(cursor)
+    Ok((cursor, false))
 }
 
 fn only(method: &Method, allowed: &'static str) -> Result<(), Error> {

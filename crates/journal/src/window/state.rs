@@ -209,6 +209,10 @@ impl State {
 
     // --- facts
 
+    pub(super) fn epoch_of(&self, seq: Seq) -> Option<Epoch> {
+        self.blocks.locate(seq).map(|(part, _)| part.epoch)
+    }
+
     pub(super) fn epoch(&self) -> Epoch {
         self.epoch
     }
