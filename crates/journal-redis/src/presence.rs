@@ -51,13 +51,15 @@ pub(crate) struct Presence {
 }
 
 /// Keeps this process alive in Redis, and looks at the others, until the journal is gone. A new connection is looked
-/// over at once.
+/// over at once, unless the last look was in vain.
 pub(crate) async fn keep(inner: Weak<Inner>, lease: Duration, mut changes: watch::Receiver<u64>) {
     let mut looks = interval(lease / LOOKS);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut judge, mut told) = (Judge::new(lease), HashSet::new());
     // Another connection may lead to older data, with logs in them that had their end.
     let mut is_reviewed = false;
+    // A server that takes no writes makes its connections short, and others want to ask there too.
+    let mut is_in_vain = false;
     loop {
         tokio::select! {
             _ = looks.tick() => {}
@@ -66,10 +68,15 @@ pub(crate) async fn keep(inner: Weak<Inner>, lease: Duration, mut changes: watch
                     return;
                 }
                 is_reviewed = false;
+                if is_in_vain {
+                    continue;
+                }
             }
         }
         let Some(inner) = inner.upgrade() else { return };
-        let Some((connection, silent)) = inner.look().await else {
+        let looked = inner.look().await;
+        is_in_vain = looked.is_none();
+        let Some((connection, silent)) = looked else {
             judge.lost_contact();
             continue;
         };
