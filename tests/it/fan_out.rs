@@ -1,13 +1,17 @@
 //! Many readers of one generation, some of which have stopped reading (protocol.md 2.8, 6.4).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use streamweld_mock::{Ask, Dialect, Script};
 use streamweld_tests::{
-    Body, CHAT, End, Harness, Response, Setup, Way, ends, get_slowly, numbered, wait_state,
+    Body, CHAT, End, Harness, Response, Setup, Way, ends, get_slowly, numbered, patience,
+    wait_state,
 };
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 const PATH: &str = "/v1/chat/completions";
 /// More than both ends of a connection buffer for a reader that takes nothing.
@@ -145,4 +149,54 @@ async fn a_stopped_reader_is_closed_after_the_write_timeout_and_resumes_exactly(
         assert_eq!(end, End::Proper);
         assert!(rest == expected[at..], "resumed after {seq}");
     }
+}
+
+/// Reads at this pace for so long, and then as fast as it comes. What it takes is what the kernel of a client holds less.
+async fn read_at_pace(stream: &mut TcpStream, bytes_a_second: usize, time: Duration) -> Vec<u8> {
+    let (begun, mut read) = (Instant::now(), Vec::new());
+    while begun.elapsed() < time {
+        let due = begun.elapsed().as_millis() as usize * bytes_a_second / 1000;
+        if due > read.len() {
+            let mut piece = vec![0; due - read.len()];
+            let came = stream.read(&mut piece).await.expect("it is not cut");
+            assert!(came > 0, "it is not ended after {}", read.len());
+            read.extend_from_slice(&piece[..came]);
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    read
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_is_slow_and_never_stops_is_not_closed() {
+    const TIMEOUT: Duration = Duration::from_secs(3);
+    // As 10 KiB/s are to 30 s.
+    const PACE: usize = 100 << 10;
+    let harness = Setup::new(script())
+        .config(|config| config.edge.write_timeout = TIMEOUT)
+        .start()
+        .await;
+    let (mut first, id, expected) = begin(&harness).await;
+    harness.mock.gates().release("readers");
+    let places = ends(&expected);
+    follow(&mut first.body, &expected, places[0], places[2 + LARGE]).await;
+
+    // A body of HTTP/1.0 has no framing, so that every byte of it is one that was shown.
+    let mut stream = TcpStream::connect(harness.client.addr)
+        .await
+        .expect("connects");
+    let head = format!("GET /v1/streams/{id}/events HTTP/1.0\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.expect("is sent");
+    let mut seen = read_at_pace(&mut stream, PACE, TIMEOUT * 4).await;
+    harness.mock.gates().release("end");
+    let rest = patience(stream.read_to_end(&mut seen)).await;
+    rest.expect("it is not cut");
+    let body = seen.windows(4).position(|four| four == b"\r\n\r\n");
+    let body = &seen[body.expect("a head") + 4..];
+    assert!(
+        body == &expected[..],
+        "{} of {}",
+        body.len(),
+        expected.len()
+    );
 }

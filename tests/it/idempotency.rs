@@ -112,6 +112,16 @@ async fn a_use_that_waits_keeps_the_first_alive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_stands_still_holds_a_request_up_for_no_longer_than_its_log_may() {
+    let journal = Faulty::new(Memory::default());
+    let held = journal.faults().hold(Op::Claim);
+    let setup = Setup::new(Script::tokens(3)).journal(Arc::new(journal));
+    let harness = setup.start().await;
+    whole(harness.client.with(KEY, "k").chat().await).await;
+    drop(held);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_claim_that_cannot_be_renewed_is_no_matter_of_the_request() {
     let journal = Faulty::new(Memory::default());
     let faults = journal.faults();

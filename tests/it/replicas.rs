@@ -11,7 +11,7 @@ use streamweld_tests::{
     wait_end, wait_seq, wait_state,
 };
 use tokio::net::TcpStream;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 const PATH: &str = "/v1/chat/completions";
 const KEY: &str = "idempotency-key";
@@ -426,6 +426,27 @@ async fn a_stop_without_a_journal_says_so() {
     first.all().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn finding_and_stopping_hold_a_caller_for_one_time_together() {
+    const HOLD: Duration = Duration::from_secs(4);
+    let hold = |config: &mut Config| config.edge.hold = HOLD;
+    let pair = Pair::with(Over::Link, gated(40, 10), hold).await;
+    let (id, first) = begin(&pair, &pair.one.client, 10).await;
+    pair.link().lose_orders();
+    pair.link().out_of_reach(1, true);
+    let (begun, back) = (Instant::now(), sleep(HOLD * 3 / 4));
+    let found_late = async {
+        back.await;
+        pair.link().out_of_reach(1, false);
+    };
+    let (answer, ()) = tokio::join!(stop(&pair.other.client, &id), found_late);
+    let refused = (503, "journal_unavailable".to_owned());
+    assert_eq!(answer.error_code().await, refused);
+    assert!(begun.elapsed() < HOLD * 3 / 2, "{:?}", begun.elapsed());
+    assert_eq!(stop(&pair.one.client, &id).await.status, 200);
+    first.all().await;
+}
+
 async fn a_reader_at_the_other_replica_keeps_a_cancel_away(over: Over) {
     let script = gated(40, 10);
     let change = |config: &mut Config| config.generation.orphan_policy = OrphanPolicy::Cancel;
@@ -439,6 +460,30 @@ async fn a_reader_at_the_other_replica_keeps_a_cancel_away(over: Over) {
     pair.mock.gates().release("go");
     assert!(second.all().await == (whole(&script, &id), End::Proper));
     assert_eq!(wait_end(one, &id).await["status"], "done");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_only_asks_for_the_state_keeps_no_cancel_away() {
+    let change = |config: &mut Config| config.generation.orphan_policy = OrphanPolicy::Cancel;
+    let pair = Pair::with(Over::Redis, gated(40, 10), change).await;
+    let (one, other) = (&pair.one.client, &pair.other.client);
+    let (id, first) = begin(&pair, one, 10).await;
+    let asks = async {
+        loop {
+            assert_eq!(state(other, &id).await["stream_id"], id);
+            assert_eq!(
+                other.with("authorization", "x").events(&id).await.status,
+                404
+            );
+        }
+    };
+    // They ask before, meanwhile and after.
+    let asked = timeout(Duration::from_millis(500), asks).await;
+    assert!(asked.is_err());
+    assert_eq!(state(one, &id).await["readers"], 1);
+    first.leave().await;
+    let ended = wait_state(other, &id, |state| state["status"] == "error").await;
+    assert_eq!(ended["terminal"]["code"], "orphan_cancelled");
 }
 
 async fn the_last_reader_that_leaves_the_other_replica_begins_the_wait(over: Over) {
@@ -515,7 +560,7 @@ async fn answer(stream: TcpStream) -> (String, Vec<u8>) {
 /// Nothing has been answered for longer than it takes to look.
 async fn assert_waits(stream: &TcpStream) {
     let mut byte = [0];
-    let peeked = tokio::time::timeout(Duration::from_millis(250), stream.peek(&mut byte)).await;
+    let peeked = timeout(Duration::from_millis(250), stream.peek(&mut byte)).await;
     assert!(peeked.is_err(), "it was answered");
 }
 

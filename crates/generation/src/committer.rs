@@ -53,6 +53,10 @@ impl Default for HealBounds {
 /// How often a journal that says no, or nothing, is asked again.
 const RETRY_EVERY: Duration = Duration::from_millis(250);
 
+/// Whoever notices by so much too late that patience is over has not run meanwhile, and does not know what the journal did.
+/// A busy machine is late by less.
+const LATE: Duration = Duration::from_millis(250);
+
 /// How much may wait for a journal that answers. A generation has one append under way, so this and its round trip are
 /// what it can write: 5 MiB a second with a journal that is 50 ms away, where a model says some 10 KiB.
 const AHEAD: usize = 256 << 10;
@@ -164,6 +168,7 @@ impl<'a> Committer<'a> {
     pub(crate) fn taken_over(&mut self) {
         self.op = Op::Idle;
         if !self.over {
+            self.count("fenced");
             self.lost();
         }
     }
@@ -395,6 +400,7 @@ impl<'a> Committer<'a> {
             return Some(self.give_up("the log has vanished"));
         };
         if *epoch != self.window.epoch() || *last > sent {
+            self.count("fenced");
             return Some(self.lost());
         }
         if self.window.digest(*last) != Some(*digest) {
@@ -417,7 +423,11 @@ impl<'a> Committer<'a> {
             return false;
         };
         let waited = Instant::now().duration_since(since);
-        if !self.exposed && waited >= self.bounds.patience {
+        if !self.exposed && waited >= self.bounds.patience + LATE {
+            // The alarm rings when patience is over: that it was not heard then was not the journal's fault. The process
+            // may have stood still for so long that another replica has the log, which the next answer says.
+            self.waiting = Some(Instant::now());
+        } else if !self.exposed && waited >= self.bounds.patience {
             self.expose("the journal does not answer");
         }
         if !self.exposed {

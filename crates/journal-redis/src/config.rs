@@ -1,8 +1,8 @@
 //! What is kept, where and for how long.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use streamweld_journal::{CLAIM_TIME, Level, WindowConfig};
+use streamweld_journal::{CLAIM_TIME, Level, Window, WindowConfig};
 
 use crate::keys::Prefix;
 use crate::link::Timing;
@@ -30,7 +30,7 @@ pub struct Config {
     /// durability.
     pub total: u64,
     /// How long the window of a finished generation is kept here after it was read or written, so that readers who
-    /// come soon after each other cost Redis one reading. It may be read here for as long after it has expired there.
+    /// come soon after each other cost Redis one reading; not for longer than `retention` after its end.
     pub cached: Duration,
     /// How much one generation may hold here, for windows that are filled from Redis.
     pub window: WindowConfig,
@@ -41,6 +41,17 @@ pub struct Config {
     pub look: Duration,
     /// Deadlines of the connections.
     pub timing: Timing,
+}
+
+impl Config {
+    /// How long the window of a generation that has ended may be read here, from now on. Its retention counts from its end
+    /// by the clock of who wrote that: a clock that differs makes this shorter, or leaves it at `cached` from now.
+    pub(crate) fn cached_for(&self, window: &Window) -> Duration {
+        let since = window.last_time();
+        let since = since.and_then(|at| SystemTime::now().duration_since(at).ok());
+        let left = self.retention.saturating_sub(since.unwrap_or_default());
+        self.cached.min(left)
+    }
 }
 
 impl Default for Config {

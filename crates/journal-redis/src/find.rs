@@ -102,6 +102,14 @@ impl Inner {
         Ok((meta, gone))
     }
 
+    /// Whether there is such a log still.
+    pub(crate) async fn stands(&self, id: StreamId, keys: &Keys) -> Result<bool, Unreachable> {
+        let mut exists = redis::cmd("EXISTS");
+        exists.arg(&keys.log);
+        let said = self.nodes.reads(id).call(&exists, 0).await;
+        Ok(said.map_err(|_| Unreachable)?.value != Value::Int(0))
+    }
+
     /// Reads everything behind `place` into the window.
     pub(crate) async fn fill(
         &self,

@@ -1,9 +1,12 @@
 //! Windows of generations that other replicas write: one follower for each, however many read it here.
 //!
 //! The order of things makes that nothing is missed: it subscribes to the log's channel, registers with the writer,
-//! who publishes from then on, and reads what stands; only then is it found. What is published is spliced in by
+//! who publishes from then on, and reads what stands. What is published is spliced in by
 //! sequence; a gap, or a subscription that was renewed, sends it back to what stands, from where it is. Every few
 //! seconds it registers again and looks as well, so a lost word costs seconds and never an entry.
+//!
+//! Only a reader registers. For those who just look (states, keys that are compared) what stands is read again, each time
+//! that somebody asks, so that nobody who reads nothing keeps a generation from its orphan policy.
 //!
 //! While Redis is away a follower stays, and its readers wait; it goes on when Redis is back. When the log is gone,
 //! or does not continue what was shown, its readers are told that the rest is missing. A follower ends with its log,
@@ -15,6 +18,7 @@
 //! A log that has ended is read in the same way, without the channel: however many ask for it at once, it is read once.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -45,16 +49,46 @@ struct Entry {
     window: Arc<Window>,
     access: Access,
     hold: Weak<Hold>,
-    left: Arc<Notify>,
+    wanted: Arc<Wanted>,
     state: watch::Receiver<State>,
 }
 
-/// What readers hold; its follower is told when the last of them lets go.
-struct Hold(Arc<Notify>);
+/// What a follower is wanted for.
+#[derive(Default)]
+struct Wanted {
+    readers: AtomicUsize,
+    /// How often somebody has asked for what stands now.
+    looks: AtomicU64,
+    /// Any of this is otherwise, or the last who held it has let go.
+    changed: Notify,
+}
+
+/// What everybody holds; its follower is told when the last of them lets go.
+struct Hold(Arc<Wanted>);
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.0.notify_one();
+        self.0.changed.notify_one();
+    }
+}
+
+/// What a reader holds.
+struct Reads(Arc<Hold>);
+
+impl Reads {
+    fn new(hold: &Arc<Hold>) -> Self {
+        hold.0.readers.fetch_add(1, Ordering::AcqRel);
+        hold.0.changed.notify_one();
+        Self(Arc::clone(hold))
+    }
+}
+
+impl Drop for Reads {
+    fn drop(&mut self) {
+        let Hold(wanted) = &*self.0;
+        if wanted.readers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            wanted.changed.notify_one();
+        }
     }
 }
 
@@ -63,8 +97,8 @@ impl Drop for Hold {
 enum State {
     /// What stood when it was asked for is not all here.
     Starting,
-    /// It is.
-    Caught,
+    /// It is, for whoever has asked up to this look.
+    Caught(u64),
     /// Redis did not answer; the follower has ended.
     Failed,
 }
@@ -75,18 +109,22 @@ impl State {
     }
 }
 
+/// The look of whoever is told what is written: it is as good as any that comes.
+const LIVE: u64 = u64::MAX;
+
 /// Somebody's part in a follower.
 pub(crate) struct Part {
     window: Arc<Window>,
     access: Access,
     hold: Arc<Hold>,
     state: watch::Receiver<State>,
+    look: u64,
 }
 
 impl Followers {
     /// A part in the follower that there is.
     pub(crate) fn join(&self, id: StreamId) -> Option<Part> {
-        Some(self.lock().each.get_mut(&id)?.part())
+        Some(self.lock().each.get_mut(&id)?.join())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {
@@ -107,9 +145,24 @@ impl Followers {
 }
 
 impl Entry {
-    fn part(&mut self) -> Part {
+    /// A part for one more. Who is not told what is written looks again for him.
+    fn join(&mut self) -> Part {
+        let is_old = matches!(*self.state.borrow(), State::Caught(look) if look != LIVE);
+        let look = if is_old {
+            self.wanted.looks.fetch_add(1, Ordering::AcqRel) + 1
+        } else {
+            0
+        };
+        let part = self.part(look);
+        if is_old {
+            self.wanted.changed.notify_one();
+        }
+        part
+    }
+
+    fn part(&mut self, look: u64) -> Part {
         let hold = self.hold.upgrade().unwrap_or_else(|| {
-            let hold = Arc::new(Hold(Arc::clone(&self.left)));
+            let hold = Arc::new(Hold(Arc::clone(&self.wanted)));
             self.hold = Arc::downgrade(&hold);
             hold
         });
@@ -118,6 +171,7 @@ impl Entry {
             access: self.access,
             hold,
             state: self.state.clone(),
+            look,
         }
     }
 }
@@ -125,16 +179,23 @@ impl Entry {
 impl Part {
     /// Waits until what stood is here.
     pub(crate) async fn found(mut self) -> Result<Found, Unreachable> {
-        let caught = self.state.wait_for(|state| *state != State::Starting);
+        let caught = self.state.wait_for(|state| match state {
+            State::Starting => false,
+            State::Caught(look) => *look >= self.look,
+            State::Failed => true,
+        });
         match timeout(START, caught).await {
-            Ok(Ok(state)) if *state == State::Caught => {}
+            Ok(Ok(state)) if *state != State::Failed => {}
             _ => return Err(Unreachable),
         }
         let is_whole = self.window.terminal().is_some();
         Ok(Found::Here {
             window: self.window,
             access: self.access,
-            follow: (!is_whole).then(|| Follow::new(self.hold)),
+            follow: (!is_whole).then(|| {
+                let hold = Arc::clone(&self.hold);
+                Follow::looking(self.hold, move || Arc::new(Reads::new(&hold)))
+            }),
         })
     }
 }
@@ -153,7 +214,7 @@ impl Inner {
         let inside = &mut *inside;
         let entry = inside.each.entry(id).or_insert_with(|| {
             let (told, state) = watch::channel(State::Starting);
-            let left = Arc::new(Notify::new());
+            let wanted = Arc::new(Wanted::default());
             let access = meta.access;
             let channel = (!meta.ended).then(|| keys.feed.clone());
             let place = Place::at(after, meta.sure);
@@ -167,7 +228,8 @@ impl Inner {
                 place,
                 subscription: channel.map(|channel| self.nodes.subscribe(id, channel)),
                 keys,
-                left: Arc::clone(&left),
+                wanted: Arc::clone(&wanted),
+                registered: false,
                 told,
             };
             inside.tasks.spawn(follower.run(Arc::downgrade(self)));
@@ -175,11 +237,11 @@ impl Inner {
                 window,
                 access,
                 hold: Weak::new(),
-                left,
+                wanted,
                 state,
             }
         });
-        entry.part()
+        entry.join()
     }
 }
 
@@ -191,14 +253,19 @@ struct Follower {
     place: Place,
     /// `None` when the log had its end before.
     subscription: Option<Listener>,
-    left: Arc<Notify>,
+    wanted: Arc<Wanted>,
+    /// The writer may know of readers here, and publish for them.
+    registered: bool,
     told: watch::Sender<State>,
 }
 
 enum Event {
     Heard(Heard),
     Look,
-    Left,
+    Changed,
+    /// It has gone without a reader for long enough.
+    Unread,
+    /// Nobody holds it, and nobody has come back.
     Leave,
 }
 
@@ -225,7 +292,7 @@ impl Follower {
         let Some(inner) = inner.upgrade() else {
             return;
         };
-        let next = match self.read(&inner).await {
+        let next = match self.read(&inner, LIVE).await {
             // It expired while it was read.
             Next::GoOn => self.broken(),
             next => next,
@@ -241,7 +308,7 @@ impl Follower {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first look comes with the subscription.
         looks.reset();
-        let mut leave: Option<Instant> = None;
+        let (mut unread, mut leave) = (None::<Instant>, None::<Instant>);
         loop {
             let event = tokio::select! {
                 heard = subscription.next() => match heard {
@@ -249,7 +316,8 @@ impl Follower {
                     None => return self.window.close(Closed::Shutdown),
                 },
                 _ = looks.tick() => Event::Look,
-                () = self.left.notified() => Event::Left,
+                () = self.wanted.changed.notified() => Event::Changed,
+                () = sleep_until(unread.unwrap_or_else(Instant::now)), if unread.is_some() => Event::Unread,
                 () = sleep_until(leave.unwrap_or_else(Instant::now)), if leave.is_some() => Event::Leave,
             };
             let Some(inner) = inner.upgrade() else {
@@ -258,8 +326,24 @@ impl Follower {
             let next = match event {
                 Event::Heard(Heard::Message(record)) => self.hear(&inner, &record).await,
                 Event::Heard(Heard::Renewed) | Event::Look => self.look(&inner).await,
-                Event::Left => {
-                    leave = Some(Instant::now() + GRACE);
+                Event::Changed => {
+                    let soon = Some(Instant::now() + GRACE);
+                    leave = soon;
+                    // Who looks meanwhile puts nothing off.
+                    unread = match self.is_read() {
+                        false if self.registered => unread.or(soon),
+                        _ => None,
+                    };
+                    if !self.is_behind() {
+                        continue;
+                    }
+                    self.look(&inner).await
+                }
+                Event::Unread => {
+                    unread = None;
+                    if !self.is_read() {
+                        self.unregister(&inner).await;
+                    }
                     continue;
                 }
                 Event::Leave => {
@@ -267,7 +351,7 @@ impl Follower {
                     if !inner.followers.take_out(self.id, true) {
                         continue;
                     }
-                    return inner.unregister(self.id, inner.replica()).await;
+                    return self.unregister(&inner).await;
                 }
             };
             match next {
@@ -278,7 +362,7 @@ impl Follower {
                 Next::Again => looks.reset_after(AGAIN),
                 Next::Over => {
                     self.over(&inner);
-                    return inner.unregister(self.id, inner.replica()).await;
+                    return self.unregister(&inner).await;
                 }
             }
         }
@@ -293,10 +377,38 @@ impl Follower {
         if self.window.terminal().is_some() {
             let window = Arc::clone(&self.window);
             let mut table = inner.table();
-            table.cache(window, self.access, inner.config.cached);
+            table.cache(window, self.access, &inner.config);
         }
         inner.followers.take_out(self.id, false);
-        self.told.send_replace(State::Caught);
+        self.told.send_replace(State::Caught(LIVE));
+    }
+
+    fn is_read(&self) -> bool {
+        self.wanted.readers.load(Ordering::Acquire) > 0
+    }
+
+    /// There is a reader of whom the writer knows nothing, or somebody asks how it stands.
+    fn is_behind(&self) -> bool {
+        let looks = self.wanted.looks.load(Ordering::Acquire);
+        match *self.told.borrow() {
+            State::Caught(look) if look < looks => true,
+            _ => self.is_read() && !self.registered,
+        }
+    }
+
+    async fn unregister(&mut self, inner: &Inner) {
+        if std::mem::take(&mut self.registered) {
+            // From here on others have to ask again. The last look is not older than any that was asked for.
+            let looks = self.wanted.looks.load(Ordering::Acquire);
+            self.told.send_if_modified(|state| {
+                let was_live = *state == State::Caught(LIVE);
+                if was_live && self.window.terminal().is_none() {
+                    *state = State::Caught(looks);
+                }
+                was_live
+            });
+            inner.unregister(self.id, inner.replica()).await;
+        }
     }
 
     /// A record was published.
@@ -307,28 +419,52 @@ impl Follower {
         }
         match self.place.show(&self.window, record) {
             Shown::Yes => self.next(),
-            Shown::Gap => self.read(inner).await,
+            Shown::Gap => {
+                let told = *self.told.borrow();
+                let look = match told {
+                    State::Caught(LIVE) => LIVE,
+                    _ => self.wanted.looks.load(Ordering::Acquire),
+                };
+                self.read(inner, look).await
+            }
             Shown::Broken => self.broken(),
         }
     }
 
-    /// Registers and reads what stands.
+    /// Registers if it is read, and reads what stands.
     async fn look(&mut self, inner: &Arc<Inner>) -> Next {
+        let looks = self.wanted.looks.load(Ordering::Acquire);
+        if !self.is_read() && !self.registered {
+            // At the start it was seen a moment ago.
+            let is_starting = self.told.borrow().is_starting();
+            let stands = match is_starting {
+                true => Ok(true),
+                false => inner.stands(self.id, &self.keys).await,
+            };
+            return match stands {
+                Err(Unreachable) => Next::Again,
+                Ok(true) => self.read(inner, looks).await,
+                Ok(false) => self.broken(),
+            };
+        }
+        // Without an answer it may be known all the same.
+        self.registered = true;
         match inner.register(self.id, inner.replica()).await {
             Err(Unreachable) => Next::Again,
-            Ok(Registered::Yes | Registered::Ended) => self.read(inner).await,
+            Ok(Registered::Yes | Registered::Ended) => self.read(inner, LIVE).await,
             Ok(Registered::Vanished) => self.broken(),
         }
     }
 
-    async fn read(&mut self, inner: &Arc<Inner>) -> Next {
+    /// Reads what stands, for who has asked up to `look`.
+    async fn read(&mut self, inner: &Arc<Inner>, look: u64) -> Next {
         let read = inner.fill(&self.window, &self.keys, &mut self.place).await;
         match read {
             Err(Unreachable) => Next::Again,
             Ok(Shown::Yes) => {
                 let next = self.next();
-                if next == Next::GoOn && self.told.borrow().is_starting() {
-                    self.told.send_replace(State::Caught);
+                if next == Next::GoOn {
+                    self.told.send_replace(State::Caught(look));
                 }
                 next
             }

@@ -15,6 +15,7 @@ use streamweld_journal::{
 };
 use tokio::time::Instant;
 
+use crate::config::Config;
 use crate::keys::Keys;
 use crate::presence::Listed;
 use crate::readers::Readers;
@@ -214,23 +215,23 @@ impl Table {
     }
 
     /// It has ended, and may be read from here for a while.
-    pub(crate) fn finish(&mut self, id: StreamId, cached: Duration) {
+    pub(crate) fn finish(&mut self, id: StreamId, config: &Config) {
         if let Some(live) = self.forget(id) {
             if let Some(window) = live.window {
-                self.put(window, live.access, cached, End::Written);
+                self.put(window, live.access, config, End::Written);
             }
         }
     }
 
     /// It has ended elsewhere, and was read.
-    pub(crate) fn cache(&mut self, window: Arc<Window>, access: Access, cached: Duration) {
-        self.put(window, access, cached, End::Read);
+    pub(crate) fn cache(&mut self, window: Arc<Window>, access: Access, config: &Config) {
+        self.put(window, access, config, End::Read);
     }
 
-    fn put(&mut self, window: Arc<Window>, access: Access, cached: Duration, end: End) {
+    fn put(&mut self, window: Arc<Window>, access: Access, config: &Config, end: End) {
         window.charge_to(Some(Arc::clone(&self.meter)));
         let finished = Finished {
-            until: Instant::now() + cached,
+            until: Instant::now() + config.cached_for(&window),
             access,
             window,
             end,

@@ -377,7 +377,7 @@ impl Inner {
 
     /// The log has its end: it is kept as long as it can be read, and so are its claims.
     pub(crate) async fn ended(&self, id: StreamId) {
-        self.table().finish(id, self.config.cached);
+        self.table().finish(id, &self.config);
         self.bind_claims(id, self.config.retention).await;
         self.table().unclaim_all(id);
     }

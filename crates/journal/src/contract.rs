@@ -309,7 +309,7 @@ pub enum Found {
         window: Arc<Window>,
         /// What the caller must match.
         access: Access,
-        /// Another replica writes it; the window follows for as long as somebody holds this.
+        /// Another replica writes it; the window follows for as long as somebody holds this, see [`Follow::reading`].
         follow: Option<Follow>,
     },
     /// It was here; its retention ended.
@@ -321,22 +321,44 @@ pub enum Found {
     Unknown,
 }
 
-/// Keeps the window of a generation that another replica writes up to date. Each reader of it holds one; what is left
+/// Keeps the window of a generation that another replica writes up to date. Whoever looks at it holds one; what is left
 /// when the last is dropped is let go.
 #[derive(Clone)]
-pub struct Follow(Arc<dyn Any + Send + Sync>);
+pub struct Follow {
+    held: Held,
+    read: Option<Read>,
+}
+
+type Held = Arc<dyn Any + Send + Sync>;
+type Read = Arc<dyn Fn() -> Held + Send + Sync>;
 
 impl Follow {
-    /// A hold on whatever does the following, which is dropped with the last of them.
-    pub fn new(held: Arc<dyn Any + Send + Sync>) -> Self {
-        Self(held)
+    /// A hold on whatever does the following, which is dropped with the last of them. Each of them is a reader.
+    pub fn new(held: Held) -> Self {
+        Self { held, read: None }
+    }
+
+    /// The same for one who only looks, until he [reads](Self::reading): `read` gives what a reader holds.
+    pub fn looking(held: Held, read: impl Fn() -> Held + Send + Sync + 'static) -> Self {
+        let read = Some(Arc::new(read) as Read);
+        Self { held, read }
+    }
+
+    /// A hold that is a reader: the writer is told that there is one here, and shows what it writes as it stands. For who
+    /// only looks, the window may be as old as the look.
+    #[must_use]
+    pub fn reading(&self) -> Self {
+        match &self.read {
+            Some(read) => Self::new(read()),
+            None => self.clone(),
+        }
     }
 }
 
 impl fmt::Debug for Follow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Follow")
-            .field(&Arc::strong_count(&self.0))
+            .field(&Arc::strong_count(&self.held))
             .finish()
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use streamweld_generation::lifecycle::By;
 use streamweld_generation::{Durability, Head};
-use streamweld_journal::StreamId;
+use streamweld_journal::{Seq, StreamId};
 use subtle::ConstantTimeEq;
 
 use crate::app::{App, Peer};
@@ -103,8 +103,9 @@ async fn admin(
             Ok(streams::json(&State::whole(app, &found).await))
         }
         ("POST", ["streams", id, "stop"]) => {
-            let found = attach::find(app, streams::parse_id(id)?, None).await?;
-            streams::stop_as(app, found, By::Admin).await
+            let (id, until) = (streams::parse_id(id)?, app.held());
+            let found = attach::find_until(app, id, None, Seq::ZERO, until).await?;
+            streams::stop_as(app, found, By::Admin, until).await
         }
         (_, ["streams"] | ["streams", _]) => Err(Error::method_not_allowed("GET")),
         (_, ["streams", _, "stop"]) => Err(Error::method_not_allowed("POST")),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::HeaderMap;
 use streamweld_generation::{Access, CredentialHeaders, Producer, Shared};
 use streamweld_upstream::{Backend, Client};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{EdgeConfig, GenerationConfig, JournalConfig};
@@ -66,6 +67,11 @@ impl App {
         self.shutting_down.store(true, Ordering::Release);
     }
 
+    /// Until when a caller that comes now is held for a journal that does not answer.
+    pub(crate) fn held(&self) -> Instant {
+        Instant::now() + self.edge.hold
+    }
+
     /// Who the caller is, as far as generations are concerned.
     pub(crate) fn access(&self, headers: &HeaderMap) -> Access {
         Access::of(&self.credentials, |name| {
@@ -85,6 +91,6 @@ impl App {
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
-    /// Breaks the connection where its protocol has no other way.
+    /// Tells the connection what it carries, and breaks it where its protocol has no other way.
     pub(crate) breaker: Breaker,
 }

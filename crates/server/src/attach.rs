@@ -1,7 +1,7 @@
 //! Attaching a reader to a generation, or the definite answer why not (protocol.md 6).
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use http::{HeaderMap, Response, StatusCode};
 use streamweld_dialect::Dialect;
@@ -11,7 +11,7 @@ use streamweld_generation::{
 use streamweld_journal::{
     Closed, Cursor, CursorError, Follow, Found, Reader, Seq, StreamId, View, Window,
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use crate::app::App;
 use crate::body::Body;
@@ -96,6 +96,17 @@ pub(crate) async fn find_after(
     access: Option<&Access>,
     after: Seq,
 ) -> Result<Readable, Error> {
+    find_until(app, id, access, after, app.held()).await
+}
+
+/// The same, for a call that holds its caller until then in all.
+pub(crate) async fn find_until(
+    app: &App,
+    id: StreamId,
+    access: Option<&Access>,
+    after: Seq,
+    until: Instant,
+) -> Result<Readable, Error> {
     let not_found = || {
         Error::new(
             ErrorCode::StreamNotFound,
@@ -113,7 +124,7 @@ pub(crate) async fn find_after(
             return Ok(Readable::here(handle));
         }
     }
-    match look_up(app, id, after).await? {
+    match look_up(app, id, after, until).await? {
         Found::Here {
             window,
             access,
@@ -133,17 +144,10 @@ pub(crate) async fn find_after(
 }
 
 /// Asks the journal, and holds the caller while it is out of reach: an `EventSource` gives up for good on any error.
-async fn look_up(app: &App, id: StreamId, after: Seq) -> Result<Found, Error> {
-    const EVERY: Duration = Duration::from_millis(100);
-    let until = Instant::now() + app.edge.hold;
-    loop {
-        let journal = &app.shared.journal;
-        match journal.find_after(id, after, SystemTime::now()).await {
-            Ok(found) => return Ok(found),
-            Err(_) if Instant::now() + EVERY < until => sleep(EVERY).await,
-            Err(_) => return Err(elsewhere::out_of_reach(id)),
-        }
-    }
+async fn look_up(app: &App, id: StreamId, after: Seq, until: Instant) -> Result<Found, Error> {
+    let journal = &app.shared.journal;
+    let question = || journal.find_after(id, after, SystemTime::now());
+    elsewhere::ask(id, until, question).await
 }
 
 /// Answers a reader that comes with a cursor, or from the start. The caller [shares](CrossOrigin::share) the answer with
@@ -209,7 +213,8 @@ pub(crate) fn attached(
     let attached = match found.handle {
         Some(handle) => Attached::running(Presence::new(handle), reader),
         None => {
-            let follow = found.follow.map(|follow| app.followed.reader(id, follow));
+            let follow = found.follow.as_ref();
+            let follow = follow.map(|follow| app.followed.reader(id, follow));
             Attached::elsewhere(reader, follow)
         }
     };

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::app::Peer;
 use crate::body::Body;
 use crate::config::EdgeConfig;
-use crate::io::{Breaker, ClientIo};
+use crate::io::ClientIo;
 
 /// Which step of a shutdown has been reached; connections follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Http {
             let breaker = if request.version() == Version::HTTP_10 {
                 breaker.clone()
             } else {
-                Breaker::inert()
+                breaker.inert()
             };
             // Boxed for each request: a connection reserves room for this future for as long as it lives, and it is large
             // but soon over, while the response may be read for minutes.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use streamweld_generation::EndAs;
 use streamweld_generation::lifecycle::By;
 use streamweld_journal::{
-    Cursor, Order, Ordered, Ownerless, Reader, Step, StreamId, Tail, Unreachable, View, Window,
+    Closed, Cursor, Follow, Order, Ordered, Ownerless, Reader, Step, StreamId, Tail, Unreachable,
+    View, Window,
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -18,37 +19,59 @@ use crate::error::{Error, ErrorCode};
 /// How often a journal that is out of reach is asked again.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Has a generation stopped by whoever writes it, and waits for its terminal.
-pub(crate) async fn stop(app: &Arc<App>, found: &Readable, by: By) -> Result<(), Error> {
+/// Has a generation stopped by whoever writes it, and waits for its terminal until then.
+pub(crate) async fn stop(
+    app: &Arc<App>,
+    found: &Readable,
+    by: By,
+    until: Instant,
+) -> Result<(), Error> {
     let (journal, window) = (&app.shared.journal, &found.window);
-    let (id, until) = (window.id(), Instant::now() + app.edge.hold);
+    let id = window.id();
+    // What it waits for is told to readers only.
+    let _reads = found.follow.as_ref().map(Follow::reading);
     let order = Order::Stop {
         admin: by == By::Admin,
     };
     let ordered = ask(id, until, || journal.order(id, order)).await?;
     if ordered == Ordered::NoWriter && found.follow.is_some() {
         // It may have ended by itself just now. Else it is ended from here.
-        if let Tail::Last {
-            epoch,
-            terminal: false,
-            ..
-        } = ask(id, until, || journal.tail(id)).await?
-        {
-            let label = window.label();
-            let log = Ownerless { epoch, label };
-            let how = EndAs::Stopped(by, Arc::clone(window));
-            app.ownerless.end(app, id, log, how);
+        match ask(id, until, || journal.tail(id)).await? {
+            Tail::Last {
+                epoch,
+                terminal: false,
+                ..
+            } => {
+                let label = window.label();
+                let log = Ownerless { epoch, label };
+                let how = EndAs::Stopped(by, Arc::clone(window));
+                app.ownerless.end(app, id, log, how);
+            }
+            Tail::Last { terminal: true, .. } => {}
+            // Nor will there be an end to wait for, unless it is on its way.
+            Tail::None if window.terminal().is_none() => return Err(log_lost(id)),
+            Tail::None => {}
         }
     }
     let ended = wait_for(window, |window| window.terminal().is_some());
     match timeout_at(until, ended).await {
         Ok(()) if window.terminal().is_some() => Ok(()),
+        Ok(()) if window.closed() == Some(Closed::Incomplete) => Err(log_lost(id)),
         Ok(()) => Err(owner_lost(id)),
-        Err(_) => {
-            let message = "it was told to stop, but its end has not been seen yet; ask again";
-            Err(Error::new(ErrorCode::JournalUnavailable, message).about(id))
-        }
+        Err(_) => Err(unseen_end(id)),
     }
+}
+
+/// A stop is in force, and its terminal has not come in time.
+pub(crate) fn unseen_end(id: StreamId) -> Error {
+    let message = "it was told to stop, but its end has not been seen yet; ask again";
+    Error::new(ErrorCode::JournalUnavailable, message).about(id)
+}
+
+/// Nothing is left of it that a terminal could be written to, on whichever replica.
+fn log_lost(id: StreamId) -> Error {
+    let message = "the journal has lost this stream; only the replica that runs it can stop it";
+    Error::new(ErrorCode::StreamNotFound, message).about(id)
 }
 
 /// Waits until this replica has come as far as `cursor`, if that is a place that there is. A client may be faster from
@@ -60,7 +83,7 @@ pub(crate) async fn catch_up(app: &App, found: &Readable, cursor: Cursor) -> Res
     if reached(window) {
         return Ok(());
     }
-    let (id, until) = (window.id(), Instant::now() + app.edge.hold);
+    let (id, until) = (window.id(), app.held());
     if found.follow.is_some() {
         match ask(id, until, || app.shared.journal.tail(id)).await? {
             Tail::Last { epoch, last, .. } if cursor.seq <= last && cursor.epoch <= epoch => {}
@@ -70,6 +93,7 @@ pub(crate) async fn catch_up(app: &App, found: &Readable, cursor: Cursor) -> Res
         // What is written here and stands already may be shown elsewhere before the yes is heard here, but no more.
         return Ok(());
     }
+    let _reads = found.follow.as_ref().map(Follow::reading);
     let waited = timeout_at(until, wait_for(window, reached)).await;
     if waited.is_ok() && reached(window) {
         return Ok(());
@@ -86,7 +110,11 @@ pub(crate) fn owner_lost(id: StreamId) -> Error {
 }
 
 /// Asks the journal until it answers.
-async fn ask<T, F>(id: StreamId, until: Instant, question: impl Fn() -> F) -> Result<T, Error>
+pub(crate) async fn ask<T, F>(
+    id: StreamId,
+    until: Instant,
+    question: impl Fn() -> F,
+) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Unreachable>>,
 {
@@ -127,7 +155,7 @@ async fn wait_for(window: &Arc<Window>, holds: impl Fn(&Window) -> bool) {
 mod tests {
     use std::time::SystemTime;
 
-    use streamweld_journal::{Closed, Epoch, Kind, Seq, WindowConfig};
+    use streamweld_journal::{Epoch, Kind, Seq, WindowConfig};
     use tokio::time::timeout;
 
     use super::*;

@@ -11,13 +11,13 @@ use streamweld_journal::{Follow, StreamId};
 pub(crate) struct Followed(Arc<Mutex<HashMap<StreamId, usize>>>);
 
 impl Followed {
-    /// Counts one reader more for as long as what is given back lives. It holds `follow`.
-    pub(crate) fn reader(&self, id: StreamId, follow: Follow) -> Follow {
+    /// Counts one reader more for as long as what is given back lives. It reads what `follow` follows.
+    pub(crate) fn reader(&self, id: StreamId, follow: &Follow) -> Follow {
         *self.lock().entry(id).or_default() += 1;
         Follow::new(Arc::new(Counted {
             followed: self.clone(),
             id,
-            _follow: follow,
+            _follow: follow.reading(),
         }))
     }
 

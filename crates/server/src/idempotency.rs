@@ -55,12 +55,19 @@ pub(crate) fn key(headers: &HeaderMap, access: &Access) -> Result<Option<Key>, E
     Ok(Some(Key(access.scoped("idempotency", &[first]))))
 }
 
-/// Claims a key for a candidate, or says who has it. A journal that is out of reach refuses nobody: the request is
-/// then served as if it had no key.
+/// Claims a key for a candidate, or says who has it. A journal that is out of reach, or takes longer than a log may to
+/// open, refuses nobody: the request is then served as if it had no key.
 pub(crate) async fn claim(app: &App, key: Key, id: StreamId) -> Met {
     let now = SystemTime::now();
     let journal = &app.shared.journal;
-    match journal.claim(key.0, id, now).await {
+    // A head waits for the opening of its log for no longer.
+    let claim = async || {
+        let claim = journal.claim(key.0, id, now);
+        timeout(app.shared.limits.heal.open, claim)
+            .await
+            .unwrap_or(Err(Unreachable))
+    };
+    match claim().await {
         Ok(Claim::Taken { id: earlier, body }) => {
             // A key whose generation ended in error, or is not retained any more, is free again. One that nobody has
             // heard of may get its log yet, from another replica: until then the claim itself says who has the key.
@@ -74,7 +81,7 @@ pub(crate) async fn claim(app: &App, key: Key, id: StreamId) -> Met {
                     Ok(Found::Unknown) | Err(_) => false,
                 };
             if spent && journal.release(key.0, earlier).await.is_ok() {
-                if let Ok(Claim::Taken { id, body }) = journal.claim(key.0, id, now).await {
+                if let Ok(Claim::Taken { id, body }) = claim().await {
                     return Met::Taken { id, body };
                 }
                 return Met::Free;

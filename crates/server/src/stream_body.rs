@@ -71,6 +71,7 @@ enum Phase {
 impl StreamBody {
     pub(crate) fn new(attached: Attached, manner: Manner, breaker: Breaker) -> Self {
         let now = Instant::now();
+        breaker.carries_a_reader();
         Self {
             attached,
             manner,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use streamweld_generation::lifecycle::By;
 use streamweld_generation::{Whole, whole_transcript};
 use streamweld_journal::{Closed, Cursor, Epoch, Kind, Seq, StreamId, parse_seq};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::app::App;
 use crate::attach::{self, Readable, Reading, invalid_cursor, unreadable};
@@ -70,16 +70,18 @@ pub(crate) async fn stop(
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Error> {
     only(method, "POST")?;
-    let found = attach::find(app, parse_id(id)?, Some(&app.access(headers))).await?;
+    let (id, access, until) = (parse_id(id)?, app.access(headers), app.held());
+    let found = attach::find_until(app, id, Some(&access), Seq::ZERO, until).await?;
     let pages = found.cross_origin();
-    pages.share(stop_as(app, found, By::Client).await)
+    pages.share(stop_as(app, found, By::Client, until).await)
 }
 
-/// Stops a generation. Answers once the terminal is committed.
+/// Stops a generation. Answers once the terminal is committed, or at `until`: the stop stays in force then.
 pub(crate) async fn stop_as(
     app: &Arc<App>,
     found: Readable,
     by: By,
+    until: Instant,
 ) -> Result<Response<Body>, Error> {
     #[derive(Serialize)]
     struct Stopped {
@@ -94,14 +96,15 @@ pub(crate) async fn stop_as(
     let id = found.window.id();
     if let Some(handle) = &found.handle {
         handle.stop(by);
-        handle.ended().await;
+        let ended = timeout_at(until, handle.ended()).await;
+        ended.map_err(|_| elsewhere::unseen_end(id))?;
     } else if found.window.terminal().is_none() {
-        elsewhere::stop(app, &found, by).await?;
+        elsewhere::stop(app, &found, by, until).await?;
     }
     match found.window.terminal() {
         Some(terminal) if terminal.kind == Kind::Stopped => {
             let whole = whole_transcript(&found.window, found.dialect());
-            let whole = timeout(app.edge.hold, whole).await;
+            let whole = timeout_at(until, whole).await;
             let Whole { transcript, .. } = whole.map_err(|_| elsewhere::out_of_reach(id))?;
             Ok(json(&Stopped {
                 object: "streamweld.stop",
@@ -118,6 +121,10 @@ pub(crate) async fn stop_as(
         }
         // Another replica has it now; asked again, the stop is passed on.
         None if found.window.closed() == Some(Closed::Fenced) => Err(elsewhere::owner_lost(id)),
+        None if found.window.closed() == Some(Closed::Incomplete) => {
+            let message = "it was stopped, but the journal has lost it: nothing of it can be read";
+            Err(Error::new(ErrorCode::StreamNotFound, message).about(id))
+        }
         None => Err(Error::new(
             ErrorCode::InternalError,
             "the stream was closed without a terminal",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use streamweld_mock::Script;
+use streamweld_mock::{Outcome, Script};
 use streamweld_tests::{
     CHAT, Client, End, Pair, PairSetup, Response, Way, blocks, ends, events, metric, patience,
     wait_end,
@@ -212,4 +212,57 @@ async fn the_owner_serves_what_it_writes_while_redis_is_away() {
     pair.redis().restart().await;
     wait_end(&pair.one.client, &id).await;
     super::assert_stands(&pair, &id, &expected).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_at_the_owner_is_in_force_while_redis_is_away_and_says_so_in_time() {
+    let script = in_three(20);
+    for silent in [false, true] {
+        let mut pair = kept(HOLD).start().await;
+        pair.mock.set_script(script.clone());
+        let first = Reading::begin(pair.one.client.chat().await, 20).await;
+        let id = first.response.id();
+        streamweld_tests::wait_seq(&pair.one.client, &id, 21).await;
+        if silent {
+            pair.redis().pause();
+        } else {
+            pair.redis().kill();
+        }
+        let stop = format!("/v1/streams/{id}/stop");
+        let refused = (503, "journal_unavailable".to_owned());
+        for _ in 0..2 {
+            let answer = patience(pair.one.client.send("POST", &stop, "")).await;
+            assert_eq!(answer.header("retry-after"), Some("1"));
+            assert_eq!(answer.error_code().await, refused);
+        }
+        // It waits for nothing that a stop is for.
+        let closed = pair
+            .mock
+            .recorder()
+            .wait_closed(0)
+            .await
+            .expect("it is closed");
+        let by_us = Outcome::ClientClosed;
+        assert!([by_us, Outcome::ClientReset].contains(&closed.outcome));
+        let (body, end) = first.rest().await;
+        assert_eq!(end, End::Proper);
+        assert_eq!(events(&body).last().map(String::as_str), Some("[DONE]"));
+        if silent {
+            pair.redis().resume();
+        } else {
+            pair.redis().restart().await;
+        }
+        for client in [&pair.one.client, &pair.other.client] {
+            let stopped = async {
+                loop {
+                    let answer = client.send("POST", &stop, "").await;
+                    if answer.status != 503 {
+                        return answer;
+                    }
+                }
+            };
+            let stopped = patience(stopped).await.json().await;
+            assert_eq!(stopped["status"], "stopped");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Logs that somebody else deletes or lets expire.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use streamweld_generation::OrphanPolicy;
 use streamweld_mock::Outcome;
@@ -179,4 +179,35 @@ async fn a_resume_after_retention_is_told_so_on_both() {
     };
     patience(forgotten).await;
     assert_unknown(&pair, &id).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_of_a_vanished_log_is_a_stop_at_its_owner_and_told_as_lost_everywhere() {
+    let mut pair = start().start().await;
+    let told = Told::begin(&pair, &in_three(20), 20).await;
+    let stop = format!("/v1/streams/{}/stop", told.id);
+    pair.redis().cli(&["FLUSHALL"]).await;
+    let lost = (404, "stream_not_found".to_owned());
+    // Nothing is left by which the owner could be found.
+    let asked = Instant::now();
+    let answer = pair.other.client.send("POST", &stop, "").await;
+    assert_eq!(answer.error_code().await, lost);
+    assert!(asked.elapsed() < Duration::from_secs(4), "it is not held");
+    let answer = patience(pair.one.client.send("POST", &stop, "")).await;
+    assert_eq!(answer.error_code().await, lost);
+    let closed = pair
+        .mock
+        .recorder()
+        .wait_closed(0)
+        .await
+        .expect("it is closed");
+    let by_us = Outcome::ClientClosed;
+    assert!([by_us, Outcome::ClientReset].contains(&closed.outcome));
+    for reading in [told.first, told.second] {
+        let (body, end) = reading.rest().await;
+        assert_eq!(end, End::Proper);
+        assert_eq!(events(&body).last().map(String::as_str), Some("[DONE]"));
+    }
+    let answer = pair.one.client.events(&told.id).await;
+    assert_eq!(answer.error_code().await, lost);
 }

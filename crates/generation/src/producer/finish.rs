@@ -42,14 +42,15 @@ impl Producer {
         if end.kind() == Kind::Error {
             self.handle.mark_failed();
         }
-        count_end(&self.shared.counters, &end);
         log.ending(window.received());
         // A journal that is away is waited for within the bounds of healing; readers see the end meanwhile.
         match poll_fn(|cx| log.poll(cx)).await {
             Progress::GivenUp => *log = Log::given_up(),
+            // Whoever has it now ends it, and counts that.
             Progress::Lost => return self.handle.mark_failed(),
             Progress::Finished | Progress::Opened | Progress::Refused => {}
         }
+        count_end(&self.shared.counters, &end);
         if matches!(log, Log::GivenUp { .. }) {
             self.close_incomplete().await;
         }
@@ -114,11 +115,10 @@ impl Producer {
         window.close(Closed::Incomplete);
     }
 
-    /// The log is somebody else's now: how it ends is not told here, and no repeat may join what is left.
+    /// The log is somebody else's now: how it ends is neither told nor counted here, and no repeat may join what is left.
     pub(super) fn lost(&mut self) {
         self.lifecycle.internal();
         self.handle.mark_failed();
-        count_end(&self.shared.counters, &End::Internal);
     }
 }
 

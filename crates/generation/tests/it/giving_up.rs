@@ -4,6 +4,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use streamweld_generation::HealBounds;
 use streamweld_generation::lifecycle::By;
 use streamweld_journal::faulty::{Fault, Op};
@@ -79,6 +81,17 @@ async fn check_lost(refusal: Refusal, op: Op) {
     assert!(stage.handle.has_failed());
     let calls = stage.faults.calls(Op::Append) + stage.faults.calls(Op::Finish);
     assert_eq!(calls, 2, "{refusal:?}");
+    // Whoever has it now counts its end.
+    let (mut text, mut registry) = (String::new(), Registry::default());
+    stage.counters.register(&mut registry);
+    encode(&mut text, &registry).unwrap();
+    assert!(!text.contains("generations_ended_total{"), "{text}");
+    let reason = match refusal {
+        Refusal::Fenced { .. } => "fenced",
+        _ => "ended",
+    };
+    let failure = format!("append_failures_total{{reason=\"{reason}\"}} 1");
+    assert!(text.contains(&failure), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -33,6 +33,28 @@ async fn nothing_is_seen_before_it_stands_and_the_next_batch_gathers() {
     assert_eq!(stage.counters.unsequenced.get(), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_time_in_which_the_process_stood_still_is_no_silence_of_the_journal() {
+    let stage = Stage::running(Setup::default()).await;
+    let mut reader = stage.reader();
+    let held = stage.faults.hold(Op::Append);
+    stage.events(&["a"]);
+    stage.settle().await;
+    held.reached().await;
+    // All timers ring late, as after SIGCONT.
+    tokio::time::advance(Duration::from_secs(20)).await;
+    stage.settle().await;
+    assert_eq!(reader.within(A_WHILE).await, Seen::default());
+    assert!(!stage.window().is_exposed());
+    // From then on it is one.
+    let seen = reader.within(Duration::from_millis(200)).await;
+    assert_eq!(seen.events, bare(&["a"]));
+    held.release();
+    stage.end();
+    assert_eq!(reader.rest().await.end, done());
+    assert_eq!(stage.counters.unsequenced.get(), 1);
+}
+
 /// Sends so many events of 100 KiB, as fast as they are read.
 async fn long_events(stage: &Stage, count: usize) {
     let long = "x".repeat(100 << 10);

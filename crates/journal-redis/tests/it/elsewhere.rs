@@ -117,6 +117,35 @@ async fn an_expired_log_leaves_its_tombstone() {
 }
 
 #[tokio::test]
+async fn nothing_is_read_here_for_longer_than_its_retention() {
+    let server = Server::new().await;
+    let short = || Config {
+        retention: Duration::from_secs(1),
+        tombstone: Duration::from_secs(60),
+        ..config()
+    };
+    let (here, there) = (
+        connect_with(&server, short()).await,
+        connect_with(&server, short()).await,
+    );
+    let writer = Writer::opened(&here).await;
+    writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Yes);
+    for journal in [&here, &there] {
+        let found = journal.find(writer.id(), SystemTime::now()).await;
+        assert!(matches!(found, Ok(Found::Here { .. })), "{found:?}");
+    }
+    until("its retention is over", async || {
+        server.cli(&["EXISTS", &writer.log()]).await == "0"
+    })
+    .await;
+    for journal in [&here, &there] {
+        let found = journal.find(writer.id(), SystemTime::now()).await;
+        assert!(matches!(found, Ok(Found::Expired { .. })), "{found:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_claim_is_seen_by_all_and_lapses() {
     let server = Server::new().await;
     let claim = Duration::from_millis(300);
@@ -212,12 +241,13 @@ async fn the_documented_rights_are_enough() {
     writer.window.commit(Seq::FIRST);
     let Ok(Found::Here {
         window,
-        follow: Some(_follow),
+        follow: Some(follow),
         ..
     }) = there.find(id, now).await
     else {
         panic!("it is followed")
     };
+    let _reads = follow.reading();
     here.next_notice().await;
     writer.window.set_label(Bytes::from_static(b"label"));
     writer.stage("a");

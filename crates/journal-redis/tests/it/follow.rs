@@ -16,7 +16,7 @@ use crate::writer::Writer;
 
 pub(crate) async fn find(journal: &RedisJournal, id: StreamId) -> (Arc<Window>, Option<Follow>) {
     match journal.find(id, SystemTime::now()).await {
-        Ok(Found::Here { window, follow, .. }) => (window, follow),
+        Ok(Found::Here { window, follow, .. }) => (window, follow.map(|it| it.reading())),
         other => panic!("{other:?}"),
     }
 }
@@ -318,4 +318,52 @@ async fn a_new_writer_learns_what_waits() {
     timeout(Duration::from_secs(2), shows(&window, 2))
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn who_only_looks_sees_what_stands_and_is_no_reader() {
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
+    let writer = Writer::opened(&here).await;
+    let look = async || match there.find(writer.id(), SystemTime::now()).await {
+        Ok(Found::Here { window, follow, .. }) => (window, follow.expect("it runs")),
+        other => panic!("{other:?}"),
+    };
+    let readers = format!("streamweld:{{{}}}:readers", writer.id());
+    for last in 2..5 {
+        writer.stage("a");
+        append(&writer).await;
+        assert_eq!(look().await.0.committed(), Seq::new(last));
+    }
+    assert_eq!(server.cli(&["EXISTS", &readers]).await, "0");
+
+    let (window, follow) = look().await;
+    let reads = follow.reading();
+    let (replica, id) = (there.replica(), writer.id());
+    let any = |any| (id, Order::Readers { replica, any });
+    assert_eq!(next_order(&here).await, any(true));
+    writer.stage("b");
+    append(&writer).await;
+    shows(&window, 5).await;
+    // Whoever goes on looking does not stand for who has left.
+    drop(reads);
+    let looks = async {
+        loop {
+            look().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        left = next_order(&here) => assert_eq!(left, any(false)),
+        () = looks => {}
+    }
+    writer.stage("c");
+    append(&writer).await;
+    assert_eq!(look().await.0.committed(), Seq::new(6));
+    server.cli(&["FLUSHALL"]).await;
+    let told = async || match there.find(id, SystemTime::now()).await {
+        Ok(Found::Here { window, .. }) => window.closed() == Some(Closed::Incomplete),
+        other => matches!(other, Ok(Found::Unknown)),
+    };
+    assert!(told().await);
 }

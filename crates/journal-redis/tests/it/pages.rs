@@ -44,6 +44,12 @@ async fn written(journal: &RedisJournal, events: u64, ended: bool) -> Writer<'_>
 }
 
 async fn find(journal: &RedisJournal, id: StreamId, after: u64) -> (Arc<Window>, Option<Follow>) {
+    let (window, follow) = look(journal, id, after).await;
+    (window, follow.map(|it| it.reading()))
+}
+
+/// The same for one who does not read yet.
+async fn look(journal: &RedisJournal, id: StreamId, after: u64) -> (Arc<Window>, Option<Follow>) {
     let now = SystemTime::now();
     match journal.find_after(id, Seq::new(after), now).await {
         Ok(Found::Here { window, follow, .. }) => (window, follow),
@@ -129,7 +135,7 @@ async fn a_window_begins_where_its_first_reader_stands() {
         for after in [590, 400, 17, 2, 1, 0] {
             let there = connect(&server).await;
             forget(&server).await;
-            let (window, _follow) = find(&there, writer.id(), after).await;
+            let (window, _follow) = look(&there, writer.id(), after).await;
             let earliest = window.earliest().get();
             assert_eq!(earliest, after.max(1), "what holds the cursor is read");
             assert_eq!(window.committed(), Seq::new(last));

@@ -71,7 +71,7 @@ pub(crate) async fn wait(
             (Stage::Lost, _) => return Err(owner_lost(id)),
             (_, found) => {
                 // The new hold is there before the old one goes: in between, nobody would seem to be here.
-                let held = found.and_then(|found| found.follow);
+                let held = found.and_then(|found| found.follow).map(|it| it.reading());
                 drop(mem::replace(&mut follow, held));
             }
         }
