@@ -357,8 +357,9 @@ impl<'a> Committer<'a> {
         match refusal {
             Refusal::Full => {
                 self.count("full");
-                // The cap is full of live generations: whoever is attached need not wait to find out.
-                self.expose("the journal is full of live generations");
+                // Nothing can be let go: whoever is attached need not wait to find out. Whether it is a cap of this
+                // process or of the journal's server, the journal says.
+                self.expose("the journal is full");
                 self.again = Some((Instant::now() + RETRY_EVERY, Again::Append));
                 None
             }

@@ -35,6 +35,8 @@ pub enum Finding {
     EvictionPolicy,
     /// What was written last has not reached its level.
     LevelMissed,
+    /// Its channels cannot be listened to.
+    NoFeed,
     /// It does not let itself be looked at.
     NotChecked,
     /// A restart forgets everything.
@@ -55,11 +57,12 @@ pub enum Finding {
 
 impl Finding {
     /// All there are, by their names.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::AofWriteFailed,
         Self::EvictionPolicy,
         Self::FsyncLater,
         Self::LevelMissed,
+        Self::NoFeed,
         Self::NotChecked,
         Self::Persistence,
         Self::ReplicaRole,
@@ -78,6 +81,7 @@ impl Finding {
             Self::EvictionPolicy => "eviction_policy",
             Self::FsyncLater => "fsync_later",
             Self::LevelMissed => "level_missed",
+            Self::NoFeed => "no_feed",
             Self::NotChecked => "not_checked",
             Self::Persistence => "persistence",
             Self::ReplicaRole => "replica_role",
@@ -103,6 +107,9 @@ impl Finding {
             }
             Self::LevelMissed => {
                 "what is written does not reach the level; see to the replicas or the disk of Redis"
+            }
+            Self::NoFeed => {
+                "what others publish cannot be heard; let this user use the channels streamweld:*, and see whether Redis has room for connections"
             }
             Self::NotChecked => "Redis does not say how it is set up; let this user call INFO",
             Self::Persistence => "a restart of Redis loses every answer; set appendonly to yes",
@@ -158,6 +165,7 @@ impl Inner {
         for (finding, is_wrong) in [
             (Finding::Unreachable, !self.nodes.is_whole()),
             (Finding::LevelMissed, self.nodes.is_missed()),
+            (Finding::NoFeed, self.nodes.deaf().is_some()),
         ] {
             if is_wrong {
                 findings.insert(finding);
@@ -179,12 +187,35 @@ impl Inner {
     pub(crate) async fn examined(&self, patience: Duration) -> BTreeSet<Finding> {
         let mut looked = self.checks.0.subscribe();
         let looked = timeout(patience, looked.wait_for(Option::is_some));
-        let in_time = looked.await.is_ok();
+        let heard = timeout(patience, self.nodes.heard());
+        let (looked, heard) = tokio::join!(looked, heard);
+        let (is_looked, is_heard) = (looked.is_ok(), heard.is_ok());
         let mut findings = self.findings();
-        if !in_time && !findings.contains(&Finding::Unreachable) {
-            findings.insert(Finding::NotChecked);
+        if !findings.contains(&Finding::Unreachable) {
+            for (finding, is_wrong) in [
+                (Finding::NotChecked, !is_looked),
+                (Finding::NoFeed, !is_heard),
+            ] {
+                if is_wrong {
+                    findings.insert(finding);
+                }
+            }
         }
         findings
+    }
+
+    /// Tells when channels begin or cease to be heard. Says whether they are not.
+    fn listens(&self, was_deaf: bool) -> bool {
+        let (check, advice) = (Finding::NoFeed.name(), Finding::NoFeed.advice());
+        match self.nodes.deaf() {
+            Some(reason) if !was_deaf => tracing::warn!(check, reason, "{advice}"),
+            None if was_deaf && self.nodes.hears() => {
+                tracing::info!(check, "is as it should be again");
+                return false;
+            }
+            Some(_) | None => return was_deaf,
+        }
+        true
     }
 
     /// Looks at every server that there is a connection to. `None` when one of them does not answer.
@@ -236,6 +267,7 @@ impl Inner {
 pub(crate) async fn watch(inner: Weak<Inner>, mut changes: watch::Receiver<u64>, every: Duration) {
     // The connections that were looked at, and when to look again in any case.
     let (mut known, mut next) = (Vec::new(), Instant::now());
+    let mut is_deaf = false;
     loop {
         let Some(inner) = inner.upgrade() else {
             return;
@@ -253,12 +285,13 @@ pub(crate) async fn watch(inner: Weak<Inner>, mut changes: watch::Receiver<u64>,
             }
             (known, next) = (connections, Instant::now() + pause);
         }
+        is_deaf = inner.listens(is_deaf);
         drop(inner);
         tokio::select! {
             changed = changes.changed() => if changed.is_err() {
                 return;
             },
-            () = sleep_until(next) => {}
+            () = sleep_until(next.min(Instant::now() + LISTEN)) => {}
         }
     }
 }
@@ -281,5 +314,7 @@ fn is_later(value: &Value) -> bool {
     }
 }
 
+/// How often it is looked at whether channels are heard.
+const LISTEN: Duration = Duration::from_secs(1);
 /// When to look again at a server that did not answer.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::mailbox::Mailbox;
@@ -47,7 +48,7 @@ impl Feed {
     /// A feed over the connections that `connect` makes, the first of them now.
     ///
     /// `connect` is asked again after each loss, so it may look up anew where the server is and what its password
-    /// is. Its errors are logged by their kind only.
+    /// is. Its errors are logged by their kind only, apart from those of this crate.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
@@ -100,6 +101,16 @@ impl Feed {
     /// Makes the connection again, for whoever learns that it leads to the wrong server.
     pub fn renew(&self) {
         self.registry.renew();
+    }
+
+    /// Since when not all channels are listened to that should be, and why; `None` while they are.
+    pub(crate) fn fault(&self) -> Option<(Instant, String)> {
+        self.registry.fault()
+    }
+
+    /// Waits until all channels are listened to that should be.
+    pub(crate) async fn sound(&self) {
+        self.registry.is_sound().await;
     }
 
     /// Whether there is a connection that answered.
@@ -189,6 +200,8 @@ pub enum Kind {
 pub struct Options {
     /// What it is called in logs. `feed`.
     pub name: &'static str,
+    /// Whether a loss is a warning in the log, once until it is over; otherwise it is for debugging. `true`.
+    pub is_told: bool,
     /// Which channels are meant.
     pub kind: Kind,
     /// How long making a connection may take. `2s`.
@@ -199,7 +212,8 @@ pub struct Options {
     /// How long the server may stay silent while it owes an answer. `2s`. Any byte counts, so a long message on a
     /// slow link is no fault.
     pub answer: Duration,
-    /// The first wait before a connection is made again; it doubles up to [`Options::backoff_max`]. `50ms`.
+    /// The first wait before a connection is made again; it doubles up to [`Options::backoff_max`], until one has
+    /// worked for a while. `50ms`.
     pub backoff_min: Duration,
     /// The longest wait before a connection is made again, and so how late a server that is back may be noticed.
     /// `1s`.
@@ -218,6 +232,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             name: "feed",
+            is_told: true,
             kind: Kind::Plain,
             connect: Duration::from_secs(2),
             idle: Duration::from_secs(5),

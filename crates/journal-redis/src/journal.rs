@@ -18,6 +18,7 @@ use crate::nodes::Nodes;
 use crate::orders::{self, Orders};
 use crate::presence::{self, Presence};
 use crate::publish::Publishes;
+use crate::seldom::Seldom;
 use crate::slot::Slot;
 use crate::table::Table;
 use crate::target::Target;
@@ -40,6 +41,10 @@ pub(crate) struct Inner {
     pub(crate) publishes: Publishes,
     pub(crate) checks: Checks,
     pub(crate) presence: tokio::sync::Mutex<Presence>,
+    /// Whether it is news that others take what is written here.
+    fenced: Seldom,
+    /// Whether it is news that nothing more may be held here.
+    full: Seldom,
 }
 
 impl RedisJournal {
@@ -66,6 +71,8 @@ impl RedisJournal {
             publishes: Publishes::default(),
             checks: Checks::default(),
             presence: tokio::sync::Mutex::default(),
+            fenced: Seldom::default(),
+            full: Seldom::default(),
         });
         let weak = || Arc::downgrade(&inner);
         let changes = || inner.nodes.changes();
@@ -100,6 +107,11 @@ impl RedisJournal {
     /// The name of this process in Redis.
     pub fn replica(&self) -> Replica {
         self.inner.replica
+    }
+
+    /// The same as it stands in keys and in the log of each replica.
+    pub fn name_of_replica(&self) -> String {
+        self.inner.owner()
     }
 }
 
@@ -262,6 +274,28 @@ impl Inner {
         format!("{:032x}", self.replica.0)
     }
 
+    /// Another replica has adopted what was written here.
+    pub(crate) fn is_fenced(&self) {
+        if self.fenced.is_news() {
+            let replica = self.owner();
+            tracing::warn!(
+                replica,
+                "this replica was taken for dead: another one ends what it wrote"
+            );
+        }
+    }
+
+    /// What all generations may take is taken by those that run.
+    pub(crate) fn is_full(&self) {
+        if self.full.is_news() {
+            let total = self.config.total;
+            tracing::warn!(
+                total,
+                "this replica holds as many bytes of live generations as it may; new ones are degraded"
+            );
+        }
+    }
+
     async fn remove(&self, id: StreamId) {
         let keys = self.config.prefix.keys(id);
         let claims = {
@@ -283,7 +317,8 @@ impl Inner {
         }
         self.table().unclaim_all(id);
         if let Err(error) = removed {
-            tracing::warn!(stream_id = %id, %error, "a log without a generation stays until it expires");
+            // Redis is away, and this comes with each generation that is degraded for it.
+            tracing::debug!(stream_id = %id, %error, "a log without a generation stays until it expires");
         }
     }
 }

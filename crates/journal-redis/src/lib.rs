@@ -29,6 +29,7 @@ mod publish;
 mod readers;
 pub mod record;
 mod script;
+mod seldom;
 mod slot;
 mod socket;
 mod table;

@@ -20,6 +20,7 @@ mod confirm;
 mod failure;
 mod keeper;
 mod state;
+mod voice;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -36,7 +37,8 @@ pub(crate) use confirm::Confirmed;
 use confirm::Confirmer;
 pub use failure::ConnectError;
 pub(crate) use failure::{Code, Failure};
-use state::{Refused, State};
+use state::State;
+pub(crate) use voice::Voice;
 
 /// Deadlines of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +87,8 @@ struct Shared {
     name: &'static str,
     timing: Timing,
     news: Tell,
+    /// Who speaks of it in the log.
+    voice: Arc<Voice>,
     state: Mutex<State>,
     /// Wakes the keeper: the connection is given up.
     lost: Notify,
@@ -101,19 +105,30 @@ pub(crate) struct Answer<T> {
 
 impl Link {
     /// Begins to connect. The keeper is a task of the runtime this is called in, and ends with the link.
-    pub(crate) fn start(name: &'static str, target: Target, timing: Timing, news: Tell) -> Self {
-        let mut link = Self::nowhere(name, timing, news);
+    pub(crate) fn start(
+        name: &'static str,
+        target: Target,
+        timing: Timing,
+        news: Tell,
+        voice: Arc<Voice>,
+    ) -> Self {
+        let mut link = Self::unconnected(name, timing, news, voice);
         let keeper = tokio::spawn(keeper::keep(Arc::clone(&link.shared), target));
         link._keeper = Some(AbortOnDropHandle::new(keeper));
         link
     }
 
     /// One that leads to no server.
-    pub(crate) fn nowhere(name: &'static str, timing: Timing, news: Tell) -> Self {
+    pub(crate) fn nowhere(timing: Timing) -> Self {
+        Self::unconnected("nowhere", timing, Box::new(|_| {}), Arc::default())
+    }
+
+    fn unconnected(name: &'static str, timing: Timing, news: Tell, voice: Arc<Voice>) -> Self {
         let shared = Arc::new(Shared {
             name,
             timing,
             news,
+            voice,
             state: Mutex::default(),
             lost: Notify::new(),
             up: Mutex::default(),
@@ -134,6 +149,11 @@ impl Link {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         Some(up).filter(|number| *number != 0)
+    }
+
+    /// How long the connection has been up.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        self.shared.lock().age()
     }
 
     /// Why there is no connection, as far as that is known.
@@ -207,7 +227,7 @@ pub(crate) async fn ask(
     let answer = connected.connection.send_packed_command(command);
     let answer = timeout(timing.answer, answer).await;
     match answer.map_err(|_| ConnectError::TimedOut)? {
-        Ok(Value::ServerError(error)) => Err(Code::of(&error).into()),
+        Ok(Value::ServerError(error)) => Err((&error).into()),
         answer => answer.map_err(RedisError::into),
     }
 }
@@ -290,7 +310,9 @@ impl Shared {
                 }
             },
             Err(_) => {
-                self.lock().missed(number, began);
+                if self.lock().missed(number, began) {
+                    self.voice.trouble(self.name, &ConnectError::TimedOut);
+                }
                 Failure::Unanswered
             }
         };
@@ -307,16 +329,12 @@ impl Shared {
     }
 
     fn refused(&self, connection: u64, code: Code) -> Code {
-        let refused = self.lock().refused(connection, &code, self.timing.loading);
-        match refused {
-            Refused::GivenUp => {
-                tracing::warn!(link = self.name, %code, "the connection to Redis is given up");
-            }
+        let trouble = self.lock().refused(connection, &code, self.timing.loading);
+        if let Some(trouble) = trouble {
+            self.voice.trouble(self.name, &trouble);
+        } else if !code.is("NOSCRIPT") {
             // That it does not know a script yet is how one is made known.
-            Refused::News if !code.is("NOSCRIPT") => {
-                tracing::warn!(link = self.name, %code, "Redis refuses a command");
-            }
-            Refused::News | Refused::Again => {}
+            self.voice.refuses(self.name, &code);
         }
         if code.is("MOVED") || code.is("CLUSTERDOWN") {
             (self.news)(News::Moved);

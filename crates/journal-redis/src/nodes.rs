@@ -82,7 +82,7 @@ impl Nodes {
             map,
             signals,
             trouble,
-            nowhere: Arc::new(Link::nowhere("nowhere", timing, Box::new(|_| {}))),
+            nowhere: Arc::new(Link::nowhere(timing)),
             kind,
             timing,
             keeper,
@@ -127,6 +127,29 @@ impl Nodes {
     /// There is a server for every slot, and a connection to it that appends go by.
     pub(crate) fn is_whole(&self) -> bool {
         self.map.borrow().is_whole()
+    }
+
+    /// Why some server is not listened to, when that has been so for a while though there is a connection to it.
+    pub(crate) fn deaf(&self) -> Option<String> {
+        self.map
+            .borrow()
+            .nodes()
+            .iter()
+            .find_map(|node| node.deaf())
+    }
+
+    /// All servers are listened to.
+    pub(crate) fn hears(&self) -> bool {
+        let map = self.map.borrow();
+        map.nodes().iter().all(|node| node.feed.fault().is_none())
+    }
+
+    /// Waits until all servers that are known now are listened to.
+    pub(crate) async fn heard(&self) {
+        let nodes = self.map.borrow().nodes().to_vec();
+        for node in nodes {
+            node.feed.sound().await;
+        }
     }
 
     /// What was written last at some server has not reached its level.

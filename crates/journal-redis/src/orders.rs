@@ -264,6 +264,7 @@ impl Inner {
             }
             table.forget(id);
         }
+        self.is_fenced();
         self.notify(id, Notice::Taken);
     }
 

@@ -128,6 +128,7 @@ impl Inner {
             if epoch > live.epoch {
                 // Another process writes it now.
                 table.forget(id);
+                self.is_fenced();
                 return;
             }
             if !terminal {

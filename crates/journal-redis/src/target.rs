@@ -43,10 +43,10 @@ enum Place {
     Named(Arc<Sentinels>),
 }
 
-/// A new connection, on which nothing was said yet that matters.
+/// A new connection, which is logged in. Each says so in the same way, so that a server lets in all of them, or none.
 pub(crate) struct Dialled {
     pub(crate) socket: Socket,
-    /// Who is to log in on it.
+    /// What is left to be said at its beginning: the number of a database.
     pub(crate) login: RedisConnectionInfo,
     pub(crate) moved: Moved,
 }
@@ -119,18 +119,23 @@ impl Target {
     /// A new connection. One to a master that sentinels name has said that it is one.
     pub(crate) async fn dial(&self) -> Result<Dialled, ConnectError> {
         match &self.place {
-            Place::Fixed(address) => Ok(Dialled {
-                login: self.login(&address.login).await?,
-                socket: address.dial(self.ca_file.clone()).await?,
-                moved: Box::pin(pending()),
-            }),
+            Place::Fixed(address) => {
+                let login = self.login(&address.login).await?;
+                let mut socket = address.dial(self.ca_file.clone()).await?;
+                ask::log_in(&mut socket, &login).await?;
+                Ok(Dialled {
+                    login: logged_in(&login),
+                    socket,
+                    moved: Box::pin(pending()),
+                })
+            }
             Place::Named(sentinels) => {
                 let login = self.login(sentinels.login()).await?;
                 let (socket, named) = sentinels.dial(&login, &self.ca_file).await?;
                 let moved = Box::pin(Arc::clone(sentinels).moved_from(named));
                 Ok(Dialled {
+                    login: logged_in(&login),
                     socket,
-                    login,
                     moved,
                 })
             }
@@ -139,15 +144,10 @@ impl Target {
 
     /// The same for the connection that listens.
     pub(crate) async fn dial_feed(&self) -> io::Result<feed::Link<Socket>> {
-        let dialled = self.dial().await.map_err(|error| match error {
-            ConnectError::Io(kind)
-            | ConnectError::PasswordFile(kind)
-            | ConnectError::CaFile(kind) => io::Error::from(kind),
-            _ => io::ErrorKind::Other.into(),
-        })?;
+        let dialled = self.dial().await.map_err(io::Error::other)?;
         Ok(feed::Link {
             stream: dialled.socket,
-            login: feed_login(&dialled.login),
+            login: None,
             moved: dialled.moved,
         })
     }
@@ -175,8 +175,19 @@ impl Target {
         let password = read
             .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
             .map_err(|error| ConnectError::PasswordFile(error.kind()))?;
-        Ok(login.set_password(password.trim_end_matches(['\r', '\n'])))
+        let password = password.trim_end_matches(['\r', '\n']);
+        if password.contains(char::is_control) {
+            return Err(ConnectError::PasswordFile(io::ErrorKind::InvalidData));
+        }
+        Ok(login.set_password(password))
     }
+}
+
+/// What is not said by logging in.
+fn logged_in(login: &RedisConnectionInfo) -> RedisConnectionInfo {
+    RedisConnectionInfo::default()
+        .set_db(login.db())
+        .set_skip_set_lib_name()
 }
 
 fn feed_login(login: &RedisConnectionInfo) -> Option<feed::Login> {

@@ -34,6 +34,8 @@ impl Inner {
         let claims = {
             let mut table = self.table();
             if !table.has_room(charge + window.held(), self.config.total) {
+                drop(table);
+                self.is_full();
                 return Outcome::No(OpenRefusal::Full);
             }
             table.claims(id)
@@ -396,6 +398,7 @@ impl Inner {
             Outcome::No(Refusal::Fenced { epoch: by }) => {
                 if table.live.get(&id).is_some_and(|live| live.epoch < by) {
                     table.forget(id);
+                    self.is_fenced();
                 }
             }
             Outcome::No(Refusal::Full | Refusal::Unready) | Outcome::Yes | Outcome::Unknown => {}

@@ -222,8 +222,8 @@ pub enum Outcome<R> {
 /// Why a log was not created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenRefusal {
-    /// The caps are reached and nothing may be let go.
-    #[error("the journal is full of live generations")]
+    /// The caps, or those of the journal's server, are reached and nothing may be let go.
+    #[error("the journal is full")]
     Full,
     /// There is a log of this id, or there was one.
     #[error("a log of this id exists")]
@@ -251,8 +251,8 @@ pub enum Refusal {
     /// There is no such log (any more).
     #[error("no such log")]
     Vanished,
-    /// The caps are reached and nothing may be let go.
-    #[error("the journal is full of live generations")]
+    /// The caps, or those of the journal's server, are reached and nothing may be let go.
+    #[error("the journal is full")]
     Full,
     /// It takes no writes at the moment.
     #[error("the journal takes no writes")]

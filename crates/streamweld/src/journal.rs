@@ -44,6 +44,8 @@ pub(crate) async fn open(config: &JournalConfig) -> anyhow::Result<Arc<dyn Journ
             ..Config::default()
         },
     );
+    // The others name it so when it is gone.
+    tracing::info!(replica = journal.name_of_replica(), journal = %url, "this replica");
     match journal.connected(PATIENCE).await {
         Ok(()) => {}
         Err(error) if config.required => {

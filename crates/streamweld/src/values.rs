@@ -149,19 +149,26 @@ pub(crate) fn secret(file: PathBuf) -> std::io::Result<Secret> {
 
 /// A file with a password, which is read again whenever it is needed.
 pub(crate) fn password_file(file: PathBuf) -> std::io::Result<PathBuf> {
-    let text = std::fs::read_to_string(&file)?;
-    let text = text.trim_end_matches(['\r', '\n']);
+    let text = std::fs::read(&file)?;
     let invalid = |message| {
         Err(std::io::Error::new(
             std::io::ErrorKind::InvalidData,
             message,
         ))
     };
+    let Ok(text) = std::str::from_utf8(&text) else {
+        return invalid("the file does not hold text");
+    };
+    let text = text.trim_end_matches(['\r', '\n']);
     if text.is_empty() {
         return invalid("the file is empty");
     }
-    if text.contains(['\r', '\n']) {
+    if text.contains('\n') {
         return invalid("the file has to hold one line");
+    }
+    // Spaces may belong to a password; nobody types one of these.
+    if text.contains(char::is_control) {
+        return invalid("the file holds a control character, such as a NUL or a carriage return");
     }
     Ok(file)
 }

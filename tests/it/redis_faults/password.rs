@@ -68,7 +68,28 @@ async fn a_password_that_is_rotated_needs_no_restart() {
     assert!(status.success(), "{output}");
     assert!(!output.contains("-secret"), "{output}");
     let told = output.matches("redis refuses the user or password").count();
-    assert!((1..=2).contains(&told), "once for each link: {output}");
+    assert_eq!(told, 1, "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_that_nobody_asked_for_stops_who_requires_a_journal() {
+    let redis = Server::new().await;
+    let file = redis.folder().join("password");
+    std::fs::write(&file, "a-secret\n").expect("it is ours");
+    let process = Process::serve(&[
+        "--backend=http://127.0.0.1:9",
+        &format!("--journal=redis://{}", redis.address()),
+        &format!("--journal-password-file={}", file.display()),
+        "--journal-required",
+    ]);
+    let (status, output) = process.ended().await;
+    assert!(!status.success(), "{output}");
+    assert!(
+        output.contains("redis has no password, but one was given"),
+        "{output}"
+    );
+    assert!(output.contains("this replica"), "{output}");
+    assert!(!output.contains("a-secret"), "{output}");
 }
 
 /// Gives a server a certificate for `localhost` and a port for TLS. Gives that port, and the file of who signed.

@@ -38,22 +38,24 @@ pub(super) async fn run<C, F, S>(
     loop {
         let fault = match timeout(options.connect, connect()).await {
             Err(_) => Fault::ConnectTimeout,
-            Ok(Err(error)) => Fault::Connect(error.kind()),
+            Ok(Err(error)) => Fault::unmade(&error),
             Ok(Ok(link)) => {
                 let mut connection = Connection::new(registry, &options, &moved, link.stream);
                 let fault = select! {
                     fault = connection.serve(link.login, &mut told) => fault,
                     () = link.moved => Fault::Moved,
                 };
-                if connection.ready {
+                // One that was let in, and then refused or cut at once, would be so again.
+                if connection.is_proven() {
                     backoff = options.backoff_min;
                 }
                 registry.lost();
                 fault
             }
         };
-        if told {
-            debug!(link = options.name, reason = %fault, "no subscription connection yet");
+        registry.fails(fault.to_string());
+        if told || !options.is_told {
+            debug!(link = options.name, reason = %fault, "no subscription connection");
         } else {
             warn!(link = options.name, reason = %fault, "lost the subscription connection");
             told = true;
@@ -109,6 +111,8 @@ struct Connection<'a, M, S> {
     heard: Instant,
     /// It has answered, so it is not loading and we are let in.
     ready: bool,
+    /// When it had every channel that was wanted for the first time.
+    sound: Option<Instant>,
     /// When to ask again for the channels whose slots it does not have.
     again: Option<Instant>,
 }
@@ -139,6 +143,7 @@ impl<'a, M: Fn(), S: AsyncRead + AsyncWrite + Unpin> Connection<'a, M, S> {
             asked: now,
             heard: now,
             ready: false,
+            sound: None,
             again: None,
         }
     }
@@ -150,7 +155,10 @@ impl<'a, M: Fn(), S: AsyncRead + AsyncWrite + Unpin> Connection<'a, M, S> {
             if let Err(fault) = self.turn().await {
                 return fault;
             }
-            if self.ready && *told {
+            if self.sound.is_none() && self.ready && self.owed.is_empty() {
+                self.settle();
+            }
+            if *told && self.is_proven() {
                 info!(
                     link = self.options.name,
                     "the subscription connection is back"
@@ -158,6 +166,19 @@ impl<'a, M: Fn(), S: AsyncRead + AsyncWrite + Unpin> Connection<'a, M, S> {
                 *told = false;
             }
         }
+    }
+
+    /// Whether there is nothing left to be refused.
+    fn settle(&mut self) {
+        if self.registry.is_settled() {
+            self.sound = Some(Instant::now());
+            self.registry.works();
+        }
+    }
+
+    /// Whether it has worked for a while.
+    fn is_proven(&self) -> bool {
+        self.sound.is_some_and(|since| since.elapsed() >= PROVEN)
     }
 
     fn log_in(&mut self, login: Option<Login>) {
@@ -353,6 +374,9 @@ fn random_part() -> f64 {
 /// When a channel is asked for again that the server does not have. Most are left before that: who
 /// listens goes elsewhere.
 const AGAIN: Duration = Duration::from_millis(500);
+
+/// How long a connection has to work before a loss is one that can be made good at once, and is told again.
+const PROVEN: Duration = Duration::from_secs(1);
 
 /// How many commands go out before the answers are looked at again. Some 60 KiB.
 const ORDERS: usize = 1024;

@@ -6,12 +6,15 @@ use thiserror::Error;
 
 use super::registry::Unexpected;
 use super::resp::Malformed;
+use crate::link::ConnectError;
 
 /// Why a connection ended. It says nothing about where the server is, nor what it said beyond a code.
 #[derive(Debug, Error)]
 pub(super) enum Fault {
     #[error("it cannot be made: {0}")]
     Connect(io::ErrorKind),
+    #[error("{0}")]
+    NoServer(ConnectError),
     #[error("it was not made in time")]
     ConnectTimeout,
     #[error("the server closed it")]
@@ -30,6 +33,17 @@ pub(super) enum Fault {
     Renewal,
     #[error("it leads to the wrong server")]
     Moved,
+}
+
+impl Fault {
+    /// Why a connection could not be made.
+    pub(super) fn unmade(error: &io::Error) -> Self {
+        let source = error.get_ref();
+        match source.and_then(|source| source.downcast_ref::<ConnectError>()) {
+            Some(known) => Self::NoServer(known.clone()),
+            None => Self::Connect(error.kind()),
+        }
+    }
 }
 
 impl From<Unexpected> for Fault {

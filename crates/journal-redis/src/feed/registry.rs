@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use super::mailbox::Mailbox;
 
@@ -18,6 +19,8 @@ pub(super) struct Registry {
     state: Mutex<State>,
     changed: Notify,
     renew: Notify,
+    /// Since when something is wrong, and what; at first that there was no connection yet.
+    fault: watch::Sender<Option<(Instant, String)>>,
 }
 
 #[derive(Debug, Default)]
@@ -68,6 +71,7 @@ impl Registry {
             state: Mutex::default(),
             changed: Notify::new(),
             renew: Notify::new(),
+            fault: watch::Sender::new(Some((Instant::now(), "it was not made yet".to_owned()))),
         }
     }
 
@@ -256,6 +260,38 @@ impl Registry {
         for channel in state.channels.values_mut() {
             channel.wire = Wire::Absent;
         }
+    }
+
+    /// Every channel stands that is wanted, apart from those that are elsewhere.
+    pub(super) fn is_settled(&self) -> bool {
+        let state = self.lock();
+        let is_under_way =
+            |channel: &Channel| matches!(channel.wire, Wire::Subscribing | Wire::Leaving);
+        state.connected && state.differing.is_empty() && !state.channels.values().any(is_under_way)
+    }
+
+    /// Something is wrong, perhaps still.
+    pub(super) fn fails(&self, why: String) {
+        self.fault.send_modify(|fault| {
+            let since = fault
+                .as_ref()
+                .map_or_else(Instant::now, |(since, _)| *since);
+            *fault = Some((since, why));
+        });
+    }
+
+    /// Nothing is wrong.
+    pub(super) fn works(&self) {
+        self.fault.send_replace(None);
+    }
+
+    pub(super) fn fault(&self) -> Option<(Instant, String)> {
+        self.fault.borrow().clone()
+    }
+
+    pub(super) async fn is_sound(&self) {
+        // The sender is here.
+        _ = self.fault.subscribe().wait_for(Option::is_none).await;
     }
 
     pub(super) fn is_connected(&self) -> bool {

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Shared;
-use super::failure::Failure;
+use super::failure::{Code, Failure};
 
 /// What a confirmation came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,10 +149,21 @@ impl Rounds {
         // Waits for nothing, so it is answered at once.
         let mut probe = redis::cmd("WAITAOF");
         probe.arg(0).arg(0).arg(0);
-        let has = match self.count(connection, &probe).await {
-            Ok(count) => count.is_some(),
-            // Whatever the server is doing, it knows the command then.
-            Err(Failure::Refused(code)) => !(code.is("ERR") || code.is("NOPERM")),
+        let send = async |mut connection: redis::aio::MultiplexedConnection| {
+            connection.send_packed_command(&probe).await
+        };
+        let answer = self.shared.exchange(Some(connection), 0, send).await;
+        let has = match answer.map(|answer| answer.value) {
+            Ok(Value::ServerError(error)) => match Code::of(&error) {
+                // The checks tell of it.
+                code if code.is("ERR") || code.is("NOPERM") => false,
+                // Whatever the server is doing, it knows the command then.
+                code => {
+                    self.shared.refused(connection, code);
+                    true
+                }
+            },
+            Ok(_) | Err(Failure::Refused(_)) => true,
             Err(Failure::NotSent | Failure::Unanswered) => return None,
         };
         self.has_waitaof = Some((connection, has));

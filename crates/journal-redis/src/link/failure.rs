@@ -68,6 +68,12 @@ pub enum ConnectError {
     /// The server wants other credentials than it was given, or any.
     #[error("redis refuses the user or password")]
     Credentials,
+    /// The server wants no password, and was given one: it is not set up as it should be, or not the right one.
+    #[error("redis has no password, but one was given")]
+    NoPassword,
+    /// The server has no database of the number that was asked for.
+    #[error("redis has no database of this number")]
+    NoDatabase,
     /// The file with the password cannot be read.
     #[error("the file with the password for redis cannot be read: {0}")]
     PasswordFile(io::ErrorKind),
@@ -110,13 +116,32 @@ impl From<RedisError> for ConnectError {
                 let io = source.and_then(|it| it.downcast_ref::<io::Error>());
                 Self::Io(io.map_or(io::ErrorKind::Other, io::Error::kind))
             }
-            // The word of this one is that of any error.
-            _ if error.detail().is_some_and(|it| it.contains(CROWDED)) => Self::TooManyClients,
-            _ => match error.code() {
-                Some(code) => Self::from(Code::new(code)),
-                None => Self::Unusable,
+            _ => match (error.code(), error.detail().and_then(Self::of_detail)) {
+                (_, Some(known)) => known,
+                (Some(code), None) => Self::from(Code::new(code)),
+                (None, None) => Self::Unusable,
             },
         }
+    }
+}
+
+impl From<&ServerError> for ConnectError {
+    fn from(error: &ServerError) -> Self {
+        let known = error.details().and_then(Self::of_detail);
+        known.unwrap_or_else(|| Code::of(error).into())
+    }
+}
+
+impl ConnectError {
+    /// Those whose word is that of any error.
+    fn of_detail(detail: &str) -> Option<Self> {
+        let known = [
+            ("max number of clients", Self::TooManyClients),
+            ("without any password configured", Self::NoPassword),
+            ("DB index is out of range", Self::NoDatabase),
+        ];
+        let is_it = |(text, _): &(&str, Self)| detail.contains(text);
+        known.into_iter().find(is_it).map(|(_, error)| error)
     }
 }
 
@@ -129,6 +154,3 @@ impl From<Code> for ConnectError {
         }
     }
 }
-
-/// What a server says of `maxclients`.
-const CROWDED: &str = "max number of clients";

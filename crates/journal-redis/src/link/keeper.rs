@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::failure::{Code, ConnectError, Failure};
+use super::voice::STEADY;
 use super::{Shared, Timing};
 use crate::target::{Moved, Target};
 
@@ -34,7 +35,7 @@ pub(super) async fn keep(shared: Arc<Shared>, target: Target) {
             }) => {
                 shared.lock().came_up(connection, driver);
                 shared.tell();
-                tracing::info!(link = shared.name, "connected to Redis");
+                shared.voice.connected(shared.name);
                 let lasted = watch(&shared, ended, moved).await;
                 // One that was cut is made anew at once. One that the server had nothing good to say on, or nothing
                 // at all, would be so again.
@@ -43,13 +44,8 @@ pub(super) async fn keep(shared: Arc<Shared>, target: Target) {
                 }
             }
             Err(error) => {
-                let mut state = shared.lock();
-                let is_news = state.trouble.as_ref() != Some(&error);
-                state.trouble = Some(error.clone());
-                drop(state);
-                if is_news {
-                    tracing::warn!(link = shared.name, %error, "no connection to Redis");
-                }
+                shared.voice.trouble(shared.name, &error);
+                shared.lock().trouble = Some(error);
             }
         }
         sleep(pause + jitter(pause)).await;
@@ -60,7 +56,9 @@ pub(super) async fn keep(shared: Arc<Shared>, target: Target) {
 /// Waits until the connection is given up; returns how long it lasted.
 async fn watch(shared: &Shared, mut ended: oneshot::Receiver<()>, mut moved: Moved) -> Duration {
     let mut lasted = Duration::ZERO;
+    let mut is_steady = false;
     loop {
+        shared.voice.look();
         let (age, silence) = {
             let state = shared.lock();
             (state.age(), state.silence())
@@ -69,9 +67,14 @@ async fn watch(shared: &Shared, mut ended: oneshot::Receiver<()>, mut moved: Mov
             return lasted;
         };
         lasted = age;
+        if !is_steady && age >= STEADY {
+            is_steady = true;
+            shared.voice.steady(shared.name);
+        }
         let silence = silence.unwrap_or_default();
         tokio::select! {
             () = shared.lost.notified() => {}
+            () = sleep(STEADY.saturating_sub(age)), if !is_steady => {}
             // The socket was closed, though nobody has called.
             _ = &mut ended => {
                 let mut state = shared.lock();
@@ -138,16 +141,15 @@ pub(super) async fn connect(
         let mut tracking = redis::cmd("CLIENT");
         tracking.arg("TRACKING").arg("ON").arg("OPTIN");
         if let Value::ServerError(error) = connection.send_packed_command(&tracking).await? {
-            return Err(Code::of(&error).into());
+            return Err((&error).into());
         }
         // A server that is loading says so only now.
         if let Value::ServerError(error) =
             connection.send_packed_command(&redis::cmd("PING")).await?
         {
-            let code = Code::of(&error);
             // One that cannot write to its disk can be read.
-            if !code.is("MISCONF") {
-                return Err(code.into());
+            if !Code::of(&error).is("MISCONF") {
+                return Err((&error).into());
             }
         }
         Ok(Connected {

@@ -31,8 +31,6 @@ struct Up {
     missed: Option<Instant>,
     heard: Instant,
     loading: Option<Instant>,
-    /// The words that it has refused something with.
-    words: Vec<Code>,
 }
 
 impl State {
@@ -68,7 +66,6 @@ impl State {
             missed: None,
             heard: now,
             loading: None,
-            words: Vec::new(),
         });
     }
 
@@ -99,30 +96,30 @@ impl State {
     }
 
     /// A call that began at `began` had no answer in time. Those that were under way when the last one was noticed
-    /// belong to the same wave.
-    pub(super) fn missed(&mut self, number: u64, began: Instant) {
+    /// belong to the same wave. Says whether the connection is given up for it.
+    pub(super) fn missed(&mut self, number: u64, began: Instant) -> bool {
         let Some(up) = self.this(number) else {
-            return;
+            return false;
         };
         if up.missed.is_none_or(|missed| began >= missed) {
             up.misses += 1;
             up.missed = Some(Instant::now());
         }
-        if up.misses >= MISSES {
-            self.trouble = Some(ConnectError::TimedOut);
-            self.up = None;
+        let is_dead = up.misses >= MISSES;
+        if is_dead {
+            self.give_up_for(ConnectError::TimedOut);
         }
+        is_dead
     }
 
-    /// The server said no.
-    pub(super) fn refused(&mut self, number: u64, code: &Code, patience: Duration) -> Refused {
-        let Some(up) = self.this(number) else {
-            return Refused::Again;
-        };
-        let is_news = !up.words.contains(code) && up.words.len() < WORDS;
-        if is_news {
-            up.words.push(code.clone());
-        }
+    /// The server said no. Gives the trouble that this is, when the connection is given up for it.
+    pub(super) fn refused(
+        &mut self,
+        number: u64,
+        code: &Code,
+        patience: Duration,
+    ) -> Option<ConnectError> {
+        let up = self.this(number)?;
         let is_wrong = match code.as_str() {
             "READONLY" | "NOAUTH" | "WRONGPASS" => true,
             "LOADING" => up.loading.get_or_insert_with(Instant::now).elapsed() > patience,
@@ -131,15 +128,11 @@ impl State {
                 false
             }
         };
-        if is_wrong {
-            self.trouble = Some(code.clone().into());
-            self.up = None;
-            Refused::GivenUp
-        } else if is_news {
-            Refused::News
-        } else {
-            Refused::Again
-        }
+        is_wrong.then(|| {
+            let trouble = ConnectError::from(code.clone());
+            self.give_up_for(trouble.clone());
+            trouble
+        })
     }
 
     pub(super) fn give_up(&mut self, number: u64) {
@@ -162,24 +155,11 @@ impl State {
     }
 }
 
-/// What a refusal means for the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
-    /// It is the first of its kind on this connection.
-    News,
-    /// It is not.
-    Again,
-    /// The connection is given up for it.
-    GivenUp,
-}
-
 /// The first number of the next connection, whichever link it belongs to: what was seen on one was seen on no other.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(NUMBERS);
 /// Each connection has so many for itself, because it takes the next whenever its server puts its data away. There are
 /// as many connections, and nobody lives to see the end of either.
 const NUMBERS: u64 = 1 << 32;
 
-/// Kinds of refusals that are remembered; a healthy server has none.
-const WORDS: usize = 8;
 /// Waves without an answer after which a connection is no longer believed in: one may be a pause of the server.
 const MISSES: u32 = 3;

@@ -1,12 +1,13 @@
 //! One server: its connections, and what they tell.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
 use crate::durability::Standing;
 use crate::feed::{self, Feed, Kind};
-use crate::link::{Link, News, Timing};
+use crate::link::{Link, News, Timing, Voice};
 use crate::target::Target;
 
 /// Where a node of a cluster is.
@@ -33,6 +34,15 @@ impl Node {
     pub(super) fn is_connected(&self) -> bool {
         let links = [&self.appends, &self.reads];
         links.iter().all(|link| link.connection().is_some())
+    }
+
+    /// Why nothing is heard of it, when that has been so for [`DEAF`] while there was a connection.
+    pub(super) fn deaf(&self) -> Option<String> {
+        if self.appends.age()? < DEAF {
+            return None;
+        }
+        let (since, why) = self.feed.fault()?;
+        (since.elapsed() >= DEAF).then_some(why)
     }
 }
 
@@ -77,10 +87,16 @@ impl Maker {
                 News::Moved => signals.moved(address.as_ref()),
             }
         };
-        let link = |name| Link::start(name, target.clone(), self.timing, Box::new(tell()));
+        let voice = Arc::new(Voice::default());
+        let link = |name| {
+            let (target, voice) = (target.clone(), Arc::clone(&voice));
+            Link::start(name, target, self.timing, Box::new(tell()), voice)
+        };
         let (appends, reads) = (Arc::new(link("appends")), Arc::new(link("reads")));
         let options = feed::Options {
             kind: self.kind,
+            // The links tell of the server, and the checks when it is only this that does not work.
+            is_told: false,
             connect: self.timing.connect,
             idle: self.timing.ping,
             ..feed::Options::default()
@@ -103,3 +119,6 @@ impl Maker {
         })
     }
 }
+
+/// Longer than it takes to make a connection anew, twice.
+pub(super) const DEAF: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 use redis::{Cmd, ErrorKind, RedisConnectionInfo, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::link::{Code, ConnectError};
+use crate::link::ConnectError;
 use crate::socket::Socket;
 
 /// Logs in, if there is somebody to log in as.
@@ -34,7 +34,7 @@ pub(super) async fn ask(socket: &mut Socket, question: &Cmd) -> Result<Value, Co
         }
         // The answers that are asked for here are short, so each is simply read again from its start.
         match redis::parse_redis_value(&heard) {
-            Ok(Value::ServerError(error)) => return Err(Code::of(&error).into()),
+            Ok(Value::ServerError(error)) => return Err((&error).into()),
             Ok(value) => return Ok(value),
             Err(error) if error.kind() == ErrorKind::Io && heard.len() < LONGEST => {}
             Err(_) => return Err(ConnectError::Unusable),

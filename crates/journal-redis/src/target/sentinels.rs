@@ -184,7 +184,9 @@ impl Sentinels {
             Ok(Value::Array(parts)) => named(&parts).ok_or(ConnectError::Unusable),
             Ok(Value::Nil) => Err(ConnectError::UnknownService),
             Ok(_) => Err(ConnectError::Unusable),
-            Err(ConnectError::Credentials) => Err(ConnectError::SentinelCredentials),
+            Err(ConnectError::Credentials | ConnectError::NoPassword) => {
+                Err(ConnectError::SentinelCredentials)
+            }
             Err(error) => Err(error),
         }
     }
@@ -202,7 +204,7 @@ impl Sentinels {
             failed => {
                 self.prefer(place + 1);
                 Err(match failed {
-                    Ok(Err(ConnectError::Io(kind) | ConnectError::CaFile(kind))) => kind.into(),
+                    Ok(Err(error)) => io::Error::other(error),
                     _ => io::ErrorKind::TimedOut.into(),
                 })
             }

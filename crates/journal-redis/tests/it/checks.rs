@@ -7,6 +7,7 @@ use streamweld_journal_redis::testing::{Fsync, Server, Setup, free_port, until};
 use streamweld_journal_redis::{Config, Finding, RedisJournal, Target};
 
 use crate::connect::{config, connect_with};
+use crate::logs::Logs;
 
 fn soon() -> Config {
     Config {
@@ -105,7 +106,11 @@ async fn a_replica_is_no_place_for_a_journal() {
         .await;
     replica.wait_replicating().await;
     let journal = connect_with(&replica, soon()).await;
-    becomes(&journal, &["replica_role"]).await;
+    // Each connection is given up at the first write, so most of the time there is none.
+    until("its role is found", async || {
+        wrong(&journal).contains(&"replica_role")
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -131,4 +136,46 @@ async fn a_server_that_is_not_there_is_a_finding_too() {
     let journal = RedisJournal::start(Target::parse(&url).unwrap(), config());
     let examined = journal.examined(Duration::from_millis(10)).await;
     assert_eq!(examined, [Finding::Unreachable]);
+}
+
+#[tokio::test]
+async fn who_may_not_listen_is_told_once_and_asks_ever_more_rarely() {
+    let logs = Logs::begin_with_milestones();
+    let server = safe().await;
+    server
+        .cli(&["ACL", "SETUSER", "default", "resetchannels"])
+        .await;
+    let journal = connect_with(&server, config()).await;
+    let examined = journal.examined(Duration::from_millis(300)).await;
+    assert_eq!(examined, [Finding::NoFeed]);
+    becomes(&journal, &["no_feed"]).await;
+    until("it is told", async || !logs.with("no_feed").is_empty()).await;
+    // Some in the first second, and then one each.
+    let tries = logs.debug("NOPERM");
+    assert!((3..30).contains(&tries), "{tries}");
+    server
+        .cli(&["ACL", "SETUSER", "default", "allchannels"])
+        .await;
+    becomes(&journal, &[]).await;
+    until("it is told", async || logs.with("no_feed").len() == 2).await;
+    let told = logs.with("NOPERM");
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+#[tokio::test]
+async fn a_server_without_waitaof_is_told_by_its_check_alone() {
+    let logs = Logs::begin();
+    let server = Setup::new().append_only(Fsync::Always).start().await;
+    let fsync = Config {
+        level: Level::Fsync,
+        ..soon()
+    };
+    let journal = connect_with(&server, fsync).await;
+    until("it is looked at", async || {
+        !logs.with("waitaof_missing").is_empty() || wrong(&journal).is_empty()
+    })
+    .await;
+    _ = journal.examined(Duration::from_secs(10)).await;
+    let told = logs.with("refuses a command");
+    assert!(told.is_empty(), "{told:?}");
 }

@@ -1,24 +1,50 @@
 //! What is logged while a test looks.
 
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tracing::field::{Field, Visit};
 use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Level, Metadata, Subscriber, span};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber, span};
 
 /// Warnings and errors of this thread, for as long as it is held: so the test has a runtime of one thread.
 pub(crate) struct Logs {
     lines: Arc<Mutex<Vec<String>>>,
+    /// What is for debugging only.
+    details: Arc<Mutex<Vec<String>>>,
     _guard: DefaultGuard,
 }
 
 impl Logs {
     pub(crate) fn begin() -> Self {
-        let lines = Arc::default();
-        let collector = Collector(Arc::clone(&lines));
+        Self::above(Level::WARN)
+    }
+
+    /// The same, and milestones among them; and what is for debugging, for itself.
+    pub(crate) fn begin_with_milestones() -> Self {
+        Self::above(Level::DEBUG)
+    }
+
+    fn above(level: Level) -> Self {
+        // With a single collector, a place in the code that is first passed in a thread without one is taken for
+        // silent in all threads. So there is always another.
+        static OTHER: OnceLock<Dispatch> = OnceLock::new();
+        OTHER.get_or_init(|| {
+            Dispatch::new(Collector {
+                level: Level::DEBUG,
+                lines: Arc::default(),
+                details: Arc::default(),
+            })
+        });
+        let (lines, details) = (Arc::default(), Arc::default());
+        let collector = Collector {
+            level,
+            lines: Arc::clone(&lines),
+            details: Arc::clone(&details),
+        };
         Self {
             lines,
+            details,
             _guard: tracing::subscriber::set_default(collector),
         }
     }
@@ -29,19 +55,35 @@ impl Logs {
         let found = lines.iter().filter(|line| line.contains(text));
         found.cloned().collect()
     }
+
+    /// How many lines for debugging hold this.
+    pub(crate) fn debug(&self, text: &str) -> usize {
+        let lines = self.details.lock().unwrap();
+        lines.iter().filter(|line| line.contains(text)).count()
+    }
 }
 
-struct Collector(Arc<Mutex<Vec<String>>>);
+struct Collector {
+    level: Level,
+    lines: Arc<Mutex<Vec<String>>>,
+    details: Arc<Mutex<Vec<String>>>,
+}
 
 impl Subscriber for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
+        *metadata.level() <= self.level
     }
 
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
+        let is_detail = *event.metadata().level() > Level::INFO;
+        let lines = if is_detail {
+            &self.details
+        } else {
+            &self.lines
+        };
+        lines.lock().unwrap().push(line.0);
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {

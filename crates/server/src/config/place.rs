@@ -69,8 +69,18 @@ impl JournalUrl {
     pub fn from_file(path: &Path) -> std::io::Result<Self> {
         let invalid =
             |error: JournalUrlError| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
-        let text = std::fs::read_to_string(path)?;
-        text.trim_end_matches(['\r', '\n']).parse().map_err(invalid)
+        let text = std::fs::read(path)?;
+        let text = std::str::from_utf8(&text).map_err(|_| invalid(JournalUrlError::NoText))?;
+        let text = text.trim_end_matches(['\r', '\n']);
+        if text.is_empty() {
+            Err(invalid(JournalUrlError::Empty))
+        } else if text.contains('\n') {
+            Err(invalid(JournalUrlError::Lines))
+        } else if text.contains(char::is_control) {
+            Err(invalid(JournalUrlError::NoText))
+        } else {
+            text.parse().map_err(invalid)
+        }
     }
 }
 
@@ -280,6 +290,15 @@ pub enum JournalUrlError {
     /// Not a URL.
     #[error("not a valid URL; what is not a letter or a digit in a password is written as %40")]
     Syntax,
+    /// A file without anything in it.
+    #[error("the file is empty")]
+    Empty,
+    /// A file with more than a URL.
+    #[error("the file has to hold one line, with the URL")]
+    Lines,
+    /// A file with bytes that no text has.
+    #[error("the file does not hold plain text")]
+    NoText,
     /// None that is known.
     #[error(
         "the scheme must be redis, or rediss for TLS, with +sentinel or +cluster behind it where that is meant, or redis+unix"

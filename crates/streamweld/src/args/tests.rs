@@ -200,7 +200,13 @@ fn the_files_of_a_journal_belong_to_a_redis() {
     );
     let sentinels = "--journal=redis+sentinel://user@a/s?sentinel_pass=hunter2";
     check(&[sentinels, &by_password], &["--journal ", "password"]);
-    for (text, said) in [("", "empty"), ("hunter2\nhunter2", "one line")] {
+    for (text, said) in [
+        ("", "empty"),
+        ("\r\n", "empty"),
+        ("hunter2\nhunter2", "one line"),
+        ("hunter2\rhunter2", "control character"),
+        ("hunter2\0", "control character"),
+    ] {
         let bad = file("bad-password", text);
         let line = format!("--journal-password-file={bad}");
         check(
@@ -221,6 +227,33 @@ fn the_files_of_a_journal_belong_to_a_redis() {
     for path in [password, both] {
         std::fs::remove_file(path).expect("there");
     }
+}
+
+#[test]
+fn a_file_without_a_url_says_what_it_holds() {
+    for (text, said) in [
+        (&b""[..], "empty"),
+        (b"\n", "empty"),
+        (b"redis://r\nredis://hunter2\n", "one line"),
+        (b"redis://r\0hunter2", "plain text"),
+        (b"\xff\xfehunter2", "plain text"),
+    ] {
+        let path = file("no-url", "");
+        std::fs::write(&path, text).expect("it is ours");
+        check(
+            &[&format!("--journal-file={path}")],
+            &["--journal-file", said],
+        );
+        std::fs::remove_file(path).expect("there");
+    }
+    let path = file("binary-password", "");
+    std::fs::write(&path, b"\xff\xfe").expect("it is ours");
+    let line = format!("--journal-password-file={path}");
+    let said = ["--journal-password-file", "does not hold text"];
+    check(&["--journal=redis://r", &line], &said);
+    std::fs::write(&path, " a password \n").expect("it is ours");
+    serve(&["--journal=redis://r", &line]).expect("spaces may belong to it");
+    std::fs::remove_file(path).expect("there");
 }
 
 #[test]
