@@ -50,7 +50,6 @@ fmt: ## Format the source
 
 bench: ## Run the benchmarks
 	$(CARGO) bench --workspace --locked
-	@if [ -x scripts/bench-e2e.sh ]; then scripts/bench-e2e.sh; fi
 
 fuzz: ## Fuzz each target for FUZZ_SECONDS (60)
 	@scripts/fuzz.sh

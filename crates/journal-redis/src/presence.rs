@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::journal::Inner;
+use crate::link::Failure;
 use crate::nodes::Route;
 use crate::orders::parse_replica;
 use crate::script;
@@ -51,7 +52,7 @@ pub(crate) struct Presence {
 }
 
 /// Keeps this process alive in Redis, and looks at the others, until the journal is gone. A new connection is looked
-/// over at once, unless the last look was in vain.
+/// over at once, unless the server has refused the last look.
 pub(crate) async fn keep(inner: Weak<Inner>, lease: Duration, mut changes: watch::Receiver<u64>) {
     let mut looks = interval(lease / LOOKS);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -75,8 +76,8 @@ pub(crate) async fn keep(inner: Weak<Inner>, lease: Duration, mut changes: watch
         }
         let Some(inner) = inner.upgrade() else { return };
         let looked = inner.look().await;
-        is_in_vain = looked.is_none();
-        let Some((connection, silent)) = looked else {
+        is_in_vain = matches!(looked, Err(Failure::Refused(_)));
+        let Ok((connection, silent)) = looked else {
             judge.lost_contact();
             continue;
         };
@@ -105,11 +106,11 @@ impl Inner {
     }
 
     /// A sign of life, and a look at the others. Gives the connection it went over, and who is silent.
-    async fn look(&self) -> Option<(u64, Vec<Replica>)> {
+    async fn look(&self) -> Result<(u64, Vec<Replica>), Failure> {
         // Held for as long as it takes, so that a look cannot come behind a departure.
         let mut presence = self.presence.lock().await;
         if presence.departed {
-            return None;
+            return Err(Failure::NotSent);
         }
         let (me, prefix) = (self.owner(), &self.config.prefix);
         let (lasts, expiry) = (self.config.lease / LOOKS * LASTS, self.config.live);
@@ -123,8 +124,7 @@ impl Inner {
                     millis(expiry).as_bytes(),
                 ],
             )
-            .await
-            .ok()?;
+            .await?;
         presence.announced = true;
         if said.word() == "lapsed" {
             self.table().listed.doubt();
@@ -132,7 +132,7 @@ impl Inner {
         self.bring_up_to_date(said.connection).await;
         let silent = said.with.iter().flatten();
         let silent = silent.filter_map(|name| parse_replica(std::str::from_utf8(name).ok()?));
-        Some((said.connection, silent.collect()))
+        Ok((said.connection, silent.collect()))
     }
 
     /// Makes the list in Redis what this process writes.
