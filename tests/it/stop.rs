@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use streamweld_mock::{Dialect, Outcome, Script};
 use streamweld_tests::{
-    Block, CHAT, Client, End, Harness, Response, blocks, ends, state, wait_end, wait_seq,
+    Block, CHAT, Client, End, Harness, Response, Setup, blocks, ends, state, wait_end, wait_seq,
 };
 use tokio::task::{JoinSet, yield_now};
 
@@ -407,7 +407,11 @@ async fn a_stop_and_an_end_that_race_give_one_terminal() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_while_a_reader_is_being_given_events_cuts_between_blocks() {
     let script = Script::tokens(50_000).gate_after(50_000, "end");
-    let harness = Harness::start(script).await;
+    // The time of an answer is not what this is about.
+    let harness = Setup::new(script)
+        .config(|config| config.edge.hold = Duration::from_secs(60))
+        .start()
+        .await;
     let mut first = harness.client.chat().await;
     let id = first.id();
     wait_seq(&harness.client, &id, 100).await;
