@@ -28,7 +28,7 @@ mod torn_file;
 use std::time::Duration;
 
 use streamweld_journal_redis::testing::Setup;
-use streamweld_mock::{Ask, Dialect, Script};
+use streamweld_mock::{Ask, Dialect, Outcome, Script};
 use streamweld_tests::{
     Block, CHAT, Client, End, Over, Pair, PairSetup, Response, blocks, ends, metric, numbered,
     patience, wait_seq,
@@ -123,6 +123,22 @@ impl Reading {
 }
 
 impl Told {
+    /// Reads all of it to its end, and with it whoever came late at the second replica. Those at the first were shown a part
+    /// without ids, and have them again; those at the second were given everything under its id. Gives its id, and what
+    /// each is given without any fault.
+    async fn ends_healed(self, late: Reading) -> (String, Vec<u8>) {
+        for reading in [self.first, self.second] {
+            let (body, end) = reading.rest().await;
+            assert_eq!(end, End::Proper);
+            assert_all(&body, &self.whole);
+            assert_eq!(blocks(&body).last(), blocks(&self.whole).last());
+        }
+        for reading in [self.third, late] {
+            assert!(reading.rest().await == (self.whole.clone(), End::Proper));
+        }
+        (self.id, self.whole)
+    }
+
     /// Begins it at the first replica; each of the three has read `events` events then.
     async fn begin(pair: &Pair, script: &Script, events: usize) -> Self {
         Self::of(pair, script, pair.one.client.chat().await, events).await
@@ -204,6 +220,13 @@ async fn assert_stands(pair: &Pair, id: &str, whole: &[u8]) {
         assert_eq!(end, End::Proper);
         assert!(body == whole[ends(whole)[middle - 1]..]);
     }
+}
+
+/// Waits until the first request to the backend is over: it was this side that closed it.
+async fn assert_let_go(pair: &Pair) {
+    let closed = pair.mock.recorder().wait_closed(0).await;
+    let outcome = closed.expect("it is closed").outcome;
+    assert!([Outcome::ClientClosed, Outcome::ClientReset].contains(&outcome));
 }
 
 /// Both replicas know nothing of it, by any way.

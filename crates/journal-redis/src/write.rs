@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::journal::Inner;
 use crate::keys::Keys;
 use crate::link::{Code, Failure};
+use crate::nodes::Route;
 use crate::orders::parse_replica;
 use crate::readers::Readers;
 use crate::record;
@@ -91,7 +92,7 @@ impl Inner {
                 };
                 // Before it is at its level, so that no word of a follower comes too early.
                 self.table().keep(id, live);
-                if !self.reached(self.nodes.appends(id), said.connection).await {
+                if !self.reached(route, said.connection).await {
                     self.table().forget(id);
                     return Outcome::Unknown;
                 }
@@ -111,12 +112,13 @@ impl Inner {
     ) -> Outcome<Refusal> {
         let id = window.id();
         let renew_after = self.config.live / 4;
-        let connection = self.nodes.appends(id).connection();
+        let route = self.nodes.appends(id);
+        let connection = route.connection();
         let leave = self
             .table()
             .leave(window, expected, connection, renew_after);
         match leave {
-            Leave::Send(send) => self.send(window, expected, through, send).await,
+            Leave::Send(send) => self.send(route, window, (expected, through), send).await,
             Leave::Refuse(refusal) => Outcome::No(refusal),
             Leave::ReadBack => Outcome::Unknown,
             Leave::Stranger => match self.tail(id).await {
@@ -128,9 +130,9 @@ impl Inner {
 
     async fn send(
         &self,
+        route: Route<'_>,
         window: &Arc<Window>,
-        expected: Seq,
-        through: Seq,
+        (expected, through): (Seq, Seq),
         send: Send,
     ) -> Outcome<Refusal> {
         let id = window.id();
@@ -165,11 +167,7 @@ impl Inner {
                 commands.cmd("PEXPIRE").arg(key).arg(live);
             }
         }
-        let answers = self
-            .nodes
-            .appends(id)
-            .call_on(send.connection, &commands, size)
-            .await;
+        let answers = route.call_on(send.connection, &commands, size).await;
         let (outcome, others) = match answers {
             Ok(answers) => {
                 let mut answers = answers.into_iter();
@@ -179,7 +177,7 @@ impl Inner {
             Err(Failure::NotSent | Failure::Unanswered) => (None, false),
         };
         if matches!(outcome, Some(Ok(Value::BulkString(_))))
-            && !self.reached(self.nodes.appends(id), send.connection).await
+            && !self.reached(route, send.connection).await
         {
             // It stands, but not as it has to. The tail says when it does.
             return Outcome::Unknown;
@@ -254,9 +252,10 @@ impl Inner {
             Level::Replicated(_) | Level::Fsync => "",
         };
         let retention = self.config.retention;
+        let route = self.nodes.appends(id);
         let said = script::FINISH
             .run(
-                self.nodes.appends(id),
+                route,
                 &[&keys.log, &keys.meta, &keys.gone, &keys.readers],
                 &[
                     expected.to_string().as_bytes(),
@@ -274,7 +273,7 @@ impl Inner {
             return Outcome::Unknown;
         };
         if said.word() == "ok" {
-            if !self.reached(self.nodes.appends(id), said.connection).await {
+            if !self.reached(route, said.connection).await {
                 return Outcome::Unknown;
             }
             self.announce_end(id, said.connection, &keys, &record);
@@ -296,9 +295,10 @@ impl Inner {
         self.table().doubt(id);
         // First, so that the next one finds it should this process die with it.
         let listed = self.list(id).await;
+        let route = self.nodes.appends(id);
         let said = script::ADOPT
             .run(
-                self.nodes.appends(id),
+                route,
                 &[&keys.log, &keys.meta, &keys.readers],
                 &[
                     expected.to_string().as_bytes(),
@@ -326,7 +326,7 @@ impl Inner {
         if let Some(before) = before.filter(|it| *it != self.replica()) {
             self.tell_taken(id, epoch, before);
         }
-        if !self.reached(self.nodes.appends(id), said.connection).await {
+        if !self.reached(route, said.connection).await {
             self.table().doubt(id);
             return Outcome::Unknown;
         }

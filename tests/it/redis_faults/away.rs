@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use streamweld_mock::{Outcome, Script};
+use streamweld_mock::Script;
 use streamweld_tests::{
     CHAT, Client, End, Pair, PairSetup, Response, Way, blocks, ends, events, metric, patience,
     wait_end,
@@ -12,7 +12,8 @@ use streamweld_tests::{
 use tokio::net::TcpListener;
 
 use super::{
-    AT_ONCE, PATH, Reading, assert_all, assert_no_ids, in_three, patient, setup, whole, with_a_file,
+    AT_ONCE, PATH, Reading, assert_all, assert_let_go, assert_no_ids, in_three, patient, setup,
+    whole, with_a_file,
 };
 
 const HOLD: Duration = Duration::from_millis(400);
@@ -236,14 +237,7 @@ async fn a_stop_at_the_owner_is_in_force_while_redis_is_away_and_says_so_in_time
             assert_eq!(answer.error_code().await, refused);
         }
         // It waits for nothing that a stop is for.
-        let closed = pair
-            .mock
-            .recorder()
-            .wait_closed(0)
-            .await
-            .expect("it is closed");
-        let by_us = Outcome::ClientClosed;
-        assert!([by_us, Outcome::ClientReset].contains(&closed.outcome));
+        assert_let_go(&pair).await;
         let (body, end) = first.rest().await;
         assert_eq!(end, End::Proper);
         assert_eq!(events(&body).last().map(String::as_str), Some("[DONE]"));

@@ -9,8 +9,8 @@ use streamweld_tests::{End, PairSetup, blocks, events, metric, patience, wait_en
 use tokio::time::sleep;
 
 use super::{
-    AT_ONCE, Told, assert_all, assert_cut, assert_no_ids, assert_no_log, assert_unknown, failures,
-    in_three, key, patient, setup,
+    AT_ONCE, Told, assert_all, assert_cut, assert_let_go, assert_no_ids, assert_no_log,
+    assert_unknown, failures, in_three, key, patient, setup,
 };
 
 fn start() -> PairSetup {
@@ -195,14 +195,7 @@ async fn a_stop_of_a_vanished_log_is_a_stop_at_its_owner_and_told_as_lost_everyw
     assert!(asked.elapsed() < Duration::from_secs(4), "it is not held");
     let answer = patience(pair.one.client.send("POST", &stop, "")).await;
     assert_eq!(answer.error_code().await, lost);
-    let closed = pair
-        .mock
-        .recorder()
-        .wait_closed(0)
-        .await
-        .expect("it is closed");
-    let by_us = Outcome::ClientClosed;
-    assert!([by_us, Outcome::ClientReset].contains(&closed.outcome));
+    assert_let_go(&pair).await;
     for reading in [told.first, told.second] {
         let (body, end) = reading.rest().await;
         assert_eq!(end, End::Proper);
