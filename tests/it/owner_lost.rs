@@ -186,6 +186,30 @@ async fn what_a_killed_replica_left_has_one_end_for_everybody_and_its_key_is_fre
     scene.wait_replicas(2).await;
 }
 
+/// Who ends it has read no more of it than that takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_response_whose_owner_is_gone_has_the_next_number() {
+    let scene = Scene::new(Setup::new()).await;
+    let (owner, one) = scene.replica().await;
+    let (_second, other) = scene.replica().await;
+    let path = Dialect::OpenAiResponses.path();
+    let mut response = one.send("POST", path, CHAT).await;
+    let id = response.id();
+    response.body.blocks(10).await;
+    wait_seq(&one, &id, 11).await;
+    owner.signal("KILL");
+    patience(owner.ended()).await;
+    wait_end(&other, &id).await;
+    let (body, end) = other.events(&id).await.all().await;
+    assert_eq!(end, End::Proper);
+    let shown = blocks(&body);
+    assert_eq!(shown.len(), 11);
+    let form = shown[10].data.as_deref().expect("data");
+    let form: serde_json::Value = serde_json::from_str(form).expect("JSON");
+    assert_eq!(form["code"], "owner_lost");
+    assert_eq!(form["sequence_number"], 10);
+}
+
 /// It need not be certain that the owner is dead: the log decides.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_for_an_owner_that_is_gone_is_a_stop() {

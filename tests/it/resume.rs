@@ -62,6 +62,11 @@ async fn each_way_gives_the_rest_of_an_uninterrupted_read_in_completions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn each_way_gives_the_rest_of_an_uninterrupted_read_in_responses() {
+    check_every_cursor(Dialect::OpenAiResponses).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_way_gives_the_rest_of_an_uninterrupted_read_in_messages() {
     check_every_cursor(Dialect::AnthropicMessages).await;
 }

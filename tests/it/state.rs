@@ -202,13 +202,20 @@ async fn after_done_in_each_dialect() {
         check_terminal(&state, &DONE);
         let (end, reasons) = match dialect {
             Dialect::Generic => ("unknown", json!([])),
+            Dialect::OpenAiResponses => ("sentinel", json!(["completed"])),
             Dialect::AnthropicMessages => ("sentinel", json!(["end_turn"])),
+            Dialect::Gemini => ("eof", json!(["STOP"])),
             Dialect::OpenAiChat | Dialect::OpenAiCompletions => ("sentinel", json!(["stop"])),
         };
         assert_eq!(state["terminal"]["end"], end);
         assert_eq!(state["terminal"]["reasons"], reasons);
         assert_eq!(state["usage"].is_null(), dialect == Dialect::Generic);
-        assert_eq!(state["model"], "a model");
+        // Gemini's path names it.
+        let model = match dialect {
+            Dialect::Gemini => "mock",
+            _ => "a model",
+        };
+        assert_eq!(state["model"], model);
     }
 }
 

@@ -133,9 +133,10 @@ impl Shown {
     #[track_caller]
     pub fn assert_done(&self, events: &[Block], end: &str, reasons: &[&str]) {
         assert_eq!(self.first.1, End::Proper);
-        self.assert_events(&self.first.0, events);
-        assert_eq!(self.again, self.first);
-        assert_eq!(self.replay, self.first);
+        assert!(self.assert_first(events).is_empty());
+        assert_eq!(self.again.1, End::Proper);
+        assert!(self.assert_events(&self.again.0, events).is_empty());
+        assert_eq!(self.replay, self.again);
         assert_eq!(self.rest.0, 204);
         let terminal = self.assert_control(events, &[], "done");
         assert_eq!(terminal["end"], end);
@@ -159,10 +160,14 @@ impl Shown {
         let has_form = self.dialect != Dialect::Generic;
         // Without a cursor: the form, then the abort.
         assert_eq!(self.first.1, End::Fin, "an error ends with an abort");
-        let form = self.assert_events(&self.first.0, events);
+        let mut form = self.assert_first(events);
         assert_eq!(form.len(), usize::from(has_form));
-        for block in &form {
+        for block in &mut form {
             assert_eq!(block.id, None, "whoever cannot resume gets no id");
+            if self.is_plain() {
+                assert_eq!(block.data, None, "plain readers see no event in it");
+                block.data = block.bare.take();
+            }
             self.assert_form(block, code);
         }
         // With one: the form with an id, then a clean end. Without a form there is the break alone.
@@ -197,6 +202,23 @@ impl Shown {
 
     fn terminal_seq(&self) -> u64 {
         self.state["terminal"]["seq"].as_u64().expect("a sequence")
+    }
+
+    /// Readers of this dialect that have not opted in are shown neither ids nor comments.
+    fn is_plain(&self) -> bool {
+        self.dialect == Dialect::Gemini
+    }
+
+    /// Checks that the client that made it was shown these events first. Gives what it was shown behind them.
+    #[track_caller]
+    fn assert_first(&self, events: &[Block]) -> Vec<Block> {
+        if !self.is_plain() {
+            return self.assert_events(&self.first.0, events);
+        }
+        let mut shown = blocks(&self.first.0);
+        let rest = shown.split_off(events.len());
+        assert_eq!(shown, without_ids(events), "not even an id");
+        rest
     }
 
     /// Checks that `bytes` begin with these events under their sequences. Gives what follows them.
@@ -255,16 +277,37 @@ impl Shown {
         let data = form.data.as_deref().expect("data");
         let data: Value = serde_json::from_str(data).expect("JSON");
         let error = data["error"].as_object().expect("an error");
-        assert_eq!(error["code"], code);
+        match self.dialect {
+            Dialect::Gemini => {
+                assert_eq!(error["code"], 500);
+                assert_eq!(error["details"][0]["reason"], code);
+            }
+            _ => assert_eq!(error["code"], code),
+        }
         assert!(error["message"].is_string());
-        if self.dialect == Dialect::AnthropicMessages {
-            assert_eq!(form.event.as_deref(), Some("error"));
-            assert_eq!(data["type"], "error");
-            assert_eq!(error["type"], "api_error");
-        } else {
-            assert_eq!(form.event, None);
-            assert_eq!(error["type"], "streamweld_error");
-            assert_eq!(error["param"], Value::Null);
+        match self.dialect {
+            Dialect::OpenAiResponses => {
+                assert_eq!(form.event.as_deref(), Some("error"));
+                assert_eq!(data["type"], "error");
+                assert_eq!(data["code"], code);
+                assert_eq!(data["message"], error["message"]);
+                assert!(data["sequence_number"].is_u64());
+                assert_eq!(error["type"], "streamweld_error");
+            }
+            Dialect::AnthropicMessages => {
+                assert_eq!(form.event.as_deref(), Some("error"));
+                assert_eq!(data["type"], "error");
+                assert_eq!(error["type"], "api_error");
+            }
+            Dialect::Gemini => {
+                assert_eq!(form.event, None);
+                assert_eq!(error["status"], "INTERNAL");
+            }
+            Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::Generic => {
+                assert_eq!(form.event, None);
+                assert_eq!(error["type"], "streamweld_error");
+                assert_eq!(error["param"], Value::Null);
+            }
         }
     }
 }

@@ -11,6 +11,8 @@ pub struct Block {
     pub id: Option<String>,
     /// The value of its `retry:` line.
     pub retry: Option<String>,
+    /// A line that is no field but JSON: how an error looks to plain readers of Gemini.
+    pub bare: Option<String>,
 }
 
 impl Block {
@@ -49,14 +51,24 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
             (None, ":") => {}
             (None, "") => panic!("a blank line that closes nothing"),
             (Some(block), "") => {
-                assert!(block.data.is_some(), "a block without data");
+                assert!(
+                    block.data.is_some() || block.bare.is_some(),
+                    "a block without data"
+                );
                 blocks.extend(open.take());
+            }
+            (None, line) if line.starts_with("{\"error\":") => {
+                open = Some(Block {
+                    bare: Some(line.to_owned()),
+                    ..Block::default()
+                });
             }
             (_, line) => {
                 let (name, value) = line
                     .split_once(": ")
                     .unwrap_or_else(|| panic!("not `field: value`: {line:?}"));
                 let block = open.get_or_insert_default();
+                assert!(block.bare.is_none(), "{line:?} beside JSON");
                 assert!(block.id.is_none(), "{line:?} after the id");
                 match name {
                     "event" => assert!(

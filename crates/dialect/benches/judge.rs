@@ -19,6 +19,8 @@ const CHAT_LLAMACPP: &str = r#"data: {"choices":[{"finish_reason":null,"index":0
 const CHAT_SECOND_CHOICE: &str = r#"data: {"id":"chatcmpl-97ab3c8f3961cd67","object":"chat.completion.chunk","created":1796000071,"model":"smollm2-135m","choices":[{"index":1,"delta":{"content":" capital"},"logprobs":null,"finish_reason":null,"token_ids":null}]}"#;
 const COMPLETIONS: &str = r#"data: {"id":"cmpl-9e409cdee26ed1cc","object":"text_completion","created":1796000072,"model":"smollm2-135m","choices":[{"index":0,"text":" Paris","logprobs":null,"finish_reason":null,"stop_reason":null}]}"#;
 const ANTHROPIC: &str = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\" capital\"}}";
+const RESPONSES: &str = "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":17,\"item_id\":\"msg_67ccd2bf17f0819081ff3bb2cf6508e6\",\"output_index\":0,\"content_index\":0,\"delta\":\" capital\",\"logprobs\":[],\"obfuscation\":\"kVx1a9\"}";
+const GEMINI: &str = r#"data: {"candidates": [{"content": {"parts": [{"text": " capital"}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 9,"candidatesTokenCount": 14,"totalTokenCount": 23},"modelVersion": "gemini-2.5-flash","responseId": "mAitaLmkHPPlz7IPvtfUqQ4"}"#;
 
 fn judge(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("judge");
@@ -32,6 +34,8 @@ fn judge(criterion: &mut Criterion) {
         ),
         ("completions", Dialect::OpenAiCompletions, COMPLETIONS),
         ("anthropic", Dialect::AnthropicMessages, ANTHROPIC),
+        ("responses", Dialect::OpenAiResponses, RESPONSES),
+        ("gemini", Dialect::Gemini, GEMINI),
         ("generic", Dialect::Generic, CHAT_VLLM),
     ] {
         let bytes = format!("{block}\n\n");

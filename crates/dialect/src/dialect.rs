@@ -14,9 +14,15 @@ pub enum Dialect {
     /// OpenAI legacy Completions, and the engines that copy it.
     #[serde(rename = "openai_completions")]
     OpenAiCompletions,
+    /// OpenAI Responses, and the engines that copy it.
+    #[serde(rename = "openai_responses")]
+    OpenAiResponses,
     /// Anthropic Messages, and the engines that copy it.
     #[serde(rename = "anthropic_messages")]
     AnthropicMessages,
+    /// Google Gemini's `streamGenerateContent` as an event stream.
+    #[serde(rename = "gemini")]
+    Gemini,
     /// Any other event stream: nothing is known of its contents.
     #[serde(rename = "generic")]
     Generic,
@@ -24,10 +30,12 @@ pub enum Dialect {
 
 impl Dialect {
     /// Every dialect, for tables and tests.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 6] = [
         Self::OpenAiChat,
         Self::OpenAiCompletions,
+        Self::OpenAiResponses,
         Self::AnthropicMessages,
+        Self::Gemini,
         Self::Generic,
     ];
 
@@ -36,7 +44,9 @@ impl Dialect {
         match self {
             Self::OpenAiChat => "openai_chat",
             Self::OpenAiCompletions => "openai_completions",
+            Self::OpenAiResponses => "openai_responses",
             Self::AnthropicMessages => "anthropic_messages",
+            Self::Gemini => "gemini",
             Self::Generic => "generic",
         }
     }
@@ -46,6 +56,17 @@ impl Dialect {
     /// Not in the LLM dialects: widely used SDKs parse every block as JSON and fail on it.
     pub fn keeps_empty_data(self) -> bool {
         matches!(self, Self::Generic)
+    }
+
+    /// Whether its clients understand id lines and comments. Gemini's do not: an id makes them raise, or drop every
+    /// event and report an empty success, and a comment swallows the event behind it.
+    pub fn reads_ids(self) -> bool {
+        !matches!(self, Self::Gemini)
+    }
+
+    /// Whether each event has a number in its data, so that an ending of ours has to go on from the last one.
+    pub fn numbers_events(self) -> bool {
+        matches!(self, Self::OpenAiResponses)
     }
 
     /// Whether upstream's `retry:` is passed on.
@@ -75,7 +96,9 @@ impl FromStr for Dialect {
 
 /// A name that is none of the dialects'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("unknown dialect, expected openai_chat, openai_completions, anthropic_messages or generic")]
+#[error(
+    "unknown dialect, expected openai_chat, openai_completions, openai_responses, anthropic_messages, gemini or generic"
+)]
 pub struct UnknownDialect;
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use serde_json::value::RawValue;
 use streamweld_sse::{Event, OneLine, write_data_lines, write_event_line};
 
 /// Edits over one JSON text, collected and then applied together.
-pub(crate) struct Edits<'a> {
+struct Edits<'a> {
     text: &'a str,
     cuts: Vec<(Range<usize>, &'static str)>,
 }
 
 impl<'a> Edits<'a> {
-    pub(crate) fn new(text: &'a str) -> Self {
+    fn new(text: &'a str) -> Self {
         Self {
             text,
             cuts: Vec::new(),
@@ -23,12 +23,12 @@ impl<'a> Edits<'a> {
     }
 
     /// Puts null in the place of `value`, which was borrowed from the text.
-    pub(crate) fn nullify(&mut self, value: &'a RawValue) {
+    fn nullify(&mut self, value: &'a RawValue) {
         self.cuts.push((self.span(value), "null"));
     }
 
     /// Takes out the object member whose value is `value`, with its name and one comma.
-    pub(crate) fn remove_member(&mut self, value: &'a RawValue) {
+    fn remove_member(&mut self, value: &'a RawValue) {
         let span = self.span(value);
         let before = self.text[..span.start].trim_ascii_end();
         let name = before
@@ -53,7 +53,7 @@ impl<'a> Edits<'a> {
     }
 
     /// The text with all edits.
-    pub(crate) fn apply(mut self) -> String {
+    fn apply(mut self) -> String {
         self.cuts.sort_by_key(|(span, _)| span.start);
         let mut out = String::with_capacity(self.text.len());
         let mut done = 0;
@@ -74,7 +74,7 @@ impl<'a> Edits<'a> {
 }
 
 /// The wire lines (no id line, no blank line) of `event` with other data.
-pub(crate) fn wire_lines(event: &Event<'_>, data: &str) -> Vec<u8> {
+fn wire_lines(event: &Event<'_>, data: &str) -> Vec<u8> {
     let mut out = Vec::new();
     // A name with NUL in it cannot be written; clients read the data without it.
     if let Some(name) = event.name().and_then(OneLine::new) {
@@ -82,6 +82,29 @@ pub(crate) fn wire_lines(event: &Event<'_>, data: &str) -> Vec<u8> {
     }
     write_data_lines(data, &mut out);
     out
+}
+
+/// The wire lines of `event` without what tells that it failed: the `error` member is gone, and these finish reasons are
+/// null. All of it was borrowed from `data`.
+pub(crate) fn without_failure<'a>(
+    event: &Event<'_>,
+    data: &'a str,
+    error: Option<&'a RawValue>,
+    reasons: impl Iterator<Item = &'a RawValue>,
+) -> Vec<u8> {
+    let mut edits = Edits::new(data);
+    if let Some(error) = error {
+        edits.remove_member(error);
+    }
+    for reason in reasons {
+        edits.nullify(reason);
+    }
+    wire_lines(event, &edits.apply())
+}
+
+/// Whether a member holds more than nothing.
+pub(crate) fn is_filled(value: &RawValue) -> bool {
+    !matches!(value.get(), "null" | "\"\"" | "[]" | "{}")
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@
 //! by a success sentinel; a stop adds only what the answer still lacks.
 
 mod anthropic;
+mod gemini;
 mod openai;
+mod responses;
 
 use serde::Serialize;
-use streamweld_sse::{OneLine, write_data_lines, write_event_line};
+use streamweld_sse::{Event, OneLine, write_data_lines, write_event_line};
 
 use crate::{Dialect, Transcript};
 
@@ -23,13 +25,34 @@ pub struct Ending {
 
 /// The form in which every client of the dialect raises an error, with the message.
 ///
-/// Generic streams have none: there the bare abort is the error.
-pub fn error_ending(dialect: Dialect, code: &str, message: &str) -> Ending {
+/// `last` is the event it comes behind: where events are numbered, the form goes on from there. Generic streams have no
+/// form: there the bare abort is the error.
+pub fn error_ending(
+    dialect: Dialect,
+    code: &str,
+    message: &str,
+    last: Option<&Event<'_>>,
+) -> Ending {
     match dialect {
         Dialect::OpenAiChat | Dialect::OpenAiCompletions => openai::error(code, message),
+        Dialect::OpenAiResponses => {
+            let number = last.and_then(responses::number).map_or(0, |last| last + 1);
+            responses::error(code, message, number)
+        }
         Dialect::AnthropicMessages => anthropic::error(code, message),
+        Dialect::Gemini => gemini::error(code, message),
         Dialect::Generic => Ending::default(),
     }
+}
+
+/// How an error ending looks to a reader that is shown no ids, where its dialect's clients do not read them.
+///
+/// Gemini's take an error for one only if it is no event but JSON that stands in the stream by itself.
+pub fn as_shown(dialect: Dialect, error_ending: &[u8]) -> &[u8] {
+    if dialect.reads_ids() {
+        return error_ending;
+    }
+    error_ending.strip_prefix(b"data: ").unwrap_or(error_ending)
 }
 
 /// What turns the events of `transcript` into a finished answer, after a stop.
@@ -41,7 +64,9 @@ pub fn stopped_ending(transcript: &Transcript) -> Ending {
     }
     match transcript.dialect() {
         Dialect::OpenAiChat | Dialect::OpenAiCompletions => openai::stopped(transcript),
+        Dialect::OpenAiResponses => responses::stopped(transcript),
         Dialect::AnthropicMessages => anthropic::stopped(transcript),
+        Dialect::Gemini => gemini::stopped(transcript),
         Dialect::Generic => Ending::default(),
     }
 }
@@ -60,6 +85,20 @@ impl Blocks {
         self.block(name, &data);
     }
 
+    /// Adds a block whose name is also the `type` in its data.
+    fn typed(&mut self, name: OneLine<'static>, body: &impl Serialize) {
+        #[derive(Serialize)]
+        struct Typed<'a, T> {
+            #[serde(rename = "type")]
+            kind: &'a str,
+            #[serde(flatten)]
+            body: &'a T,
+        }
+
+        let kind = name.as_str();
+        self.json(Some(name), &Typed { kind, body });
+    }
+
     fn block(&mut self, name: Option<OneLine<'_>>, data: &str) {
         let bytes = &mut self.ending.bytes;
         if let Some(name) = name {
@@ -69,4 +108,8 @@ impl Blocks {
         self.ending.id_at = Some(bytes.len());
         bytes.push(b'\n');
     }
+}
+
+const fn name(text: &'static str) -> OneLine<'static> {
+    OneLine::new(text).expect("event types have no line ends")
 }

@@ -1,13 +1,15 @@
 //! How upstreams tell an error inside a stream, read into a [`Failure`].
 //!
 //! The shapes seen: an `error` object or text at the top of the data, a flat object that calls
-//! itself an error, an event named `error`, and a stray field line `error: {…}` without any data,
-//! which clients ignore and so take a broken answer for a whole one.
+//! itself an error, an event named `error`, a stray field line `error: {…}` without any data,
+//! which clients ignore and so take a broken answer for a whole one, and JSON that stands in the
+//! stream without being an event.
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 use streamweld_sse::Event;
 
-use crate::{Failure, FailureClass};
+use crate::{Failure, FailureClass, probe};
 
 /// The failure that a block tells by its fields, whatever its data is.
 pub(crate) fn announced(event: &Event<'_>, data: &str) -> Option<Failure> {
@@ -39,6 +41,29 @@ pub(crate) fn told(data: &str) -> Failure {
         Some(Value::Null) | None => &value,
         Some(error) => error,
     };
+    described(failure, error)
+}
+
+/// The failure of a frame whose error object stands elsewhere in it.
+pub(crate) fn told_by(data: &str, error: Option<&RawValue>) -> Failure {
+    let failure = Failure::new(FailureClass::UpstreamError).frame(data);
+    match error.and_then(|error| serde_json::from_str(error.get()).ok()) {
+        Some(error) => described(failure, &error),
+        None => failure,
+    }
+}
+
+/// The failure that a block without data tells by being JSON itself: an error object, also in a list, as Gemini writes
+/// it between the events or behind them, torn perhaps.
+pub(crate) fn bare(block: &str) -> Option<Failure> {
+    let text = block.trim_ascii();
+    let text = text.strip_prefix('[').map_or(text, |list| {
+        list.strip_suffix(']').unwrap_or(list).trim_ascii()
+    });
+    (text.starts_with('{') && probe::has_error(text.as_bytes())).then(|| told(text))
+}
+
+fn described(failure: Failure, error: &Value) -> Failure {
     let message = match error {
         Value::String(text) => Some(text.as_str()),
         _ => error.get("message").and_then(Value::as_str),

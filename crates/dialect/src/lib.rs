@@ -4,21 +4,22 @@
 //! Pure and synchronous: complete events in, facts out. No sockets, clocks or journal, and nothing
 //! of how a stream is stored or sent.
 //!
-//! | | [`OpenAiChat`] | [`OpenAiCompletions`] | [`AnthropicMessages`] | [`Generic`] |
-//! |---|---|---|---|---|
-//! | recognised by `POST` and a path ending in | `/chat/completions` | `/completions` | `/messages` | anything else |
-//! | an answer is whole when | every started choice has a success reason, and, unless the sentinel came, as many were started as were asked for | the same | a success `stop_reason`, every block closed | upstream ended cleanly |
-//! | success reasons | `stop`, `length`, `tool_calls`, `content_filter`, `function_call`; of engines `repetition`, `stop_sequence`, `eos_token` | the same | `end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `pause_turn`, `refusal`, `model_context_window_exceeded` | none |
-//! | any other reason | failed, `aborted`, the reason as its code | the same | the same | none |
-//! | sentinel, committed only when it ends a success | `[DONE]` | `[DONE]` | `message_stop` | none |
-//! | a failure in the stream | a truthy top-level `error`, `event: error`, a field line `error:` | the same | the same, or `type: error` | none |
-//! | clean end without the above | failed | failed | failed | done, `unknown` |
-//! | text | `delta.content` of choice 0 | `text` of choice 0 | all text blocks in order | none |
-//! | token counts | `usage`, else estimated | `usage`, else estimated | cumulative `usage`, else estimated | none |
-//! | blocks with empty data | dropped | dropped | dropped | kept |
-//! | `retry:` from upstream | dropped | dropped | dropped | kept |
-//! | error ending | `data: {"error":…}` | the same | `event: error` | none |
-//! | stopped ending | finish `stop` per open choice, `[DONE]` | the same | blocks closed, `end_turn`, `message_stop` | none |
+//! | | [`OpenAiChat`], [`OpenAiCompletions`] | [`OpenAiResponses`] | [`AnthropicMessages`] | [`Gemini`] | [`Generic`] |
+//! |---|---|---|---|---|---|
+//! | recognised by `POST` and a path ending in | `/chat/completions`, `/completions` | `/responses` | `/messages` | `:streamGenerateContent`, with `alt=sse` | anything else |
+//! | an answer is whole when | every started choice has a success reason, and, unless the sentinel came, as many were started as were asked for | its terminal says so | a success `stop_reason`, every block closed | the last event of every started candidate has a known reason, then upstream ended cleanly | upstream ended cleanly |
+//! | success reasons | `stop`, `length`, `tool_calls`, `content_filter`, `function_call`; of engines `repetition`, `stop_sequence`, `eos_token` | `completed`, and why it is incomplete | `end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `pause_turn`, `refusal`, `model_context_window_exceeded` | all that the API knows; a block reason | none |
+//! | any other reason | failed, `aborted`, the reason as its code | the same | the same | the same | none |
+//! | sentinel, committed only when it ends a success | `[DONE]` | `response.completed`, `response.incomplete` | `message_stop` | none | none |
+//! | a failure in the stream | a truthy top-level `error`, `event: error`, a field line `error:` | the same, or `type: error`, `response.failed`, `response.cancelled` | the same, or `type: error` | the same as of chat, or bare JSON with an `error` | none |
+//! | clean end without the above | failed | failed | failed | failed | done, `unknown` |
+//! | text | `delta.content` or `text` of choice 0 | all output text in order | all text blocks in order | text parts of candidate 0 but thoughts | none |
+//! | token counts | `usage`, else estimated | `usage` of the terminal, else estimated | cumulative `usage`, else estimated | cumulative `usageMetadata`, else estimated | none |
+//! | blocks with empty data | dropped | dropped | dropped | dropped | kept |
+//! | `retry:` from upstream | dropped | dropped | dropped | dropped | kept |
+//! | its clients read ids and comments | yes | yes | yes | no | yes |
+//! | error ending | `data: {"error":…}` | `event: error` | `event: error` | `{"error":…}` without `data:` | none |
+//! | stopped ending | finish `stop` per open choice, `[DONE]` | `response.incomplete` | blocks closed, `end_turn`, `message_stop` | finish `STOP` per open candidate | none |
 //!
 //! ```
 //! use streamweld_dialect::{BodyEnd, Dialect, End, Judge, Mark, Verdict};
@@ -52,7 +53,9 @@
 //!
 //! [`OpenAiChat`]: Dialect::OpenAiChat
 //! [`OpenAiCompletions`]: Dialect::OpenAiCompletions
+//! [`OpenAiResponses`]: Dialect::OpenAiResponses
 //! [`AnthropicMessages`]: Dialect::AnthropicMessages
+//! [`Gemini`]: Dialect::Gemini
 //! [`Generic`]: Dialect::Generic
 
 mod anthropic;
@@ -61,18 +64,21 @@ mod dialect;
 mod edit;
 mod ending;
 mod fault;
+mod gemini;
 mod generic;
 mod mark;
 mod openai;
 mod probe;
+mod reasons;
 mod recurring;
 mod request;
+mod responses;
 mod transcript;
 mod verdict;
 
-pub use detect::detect;
+pub use detect::{detect, model_in_path};
 pub use dialect::{Dialect, UnknownDialect};
-pub use ending::{Ending, error_ending, stopped_ending};
+pub use ending::{Ending, as_shown, error_ending, stopped_ending};
 pub use mark::{BodyEnd, Judge, Mark};
 pub use request::{RequestScan, RequestShape};
 pub use transcript::{Part, Transcript, Usage};

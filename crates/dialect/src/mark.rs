@@ -13,8 +13,10 @@ use streamweld_sse::Event;
 use crate::{
     Dialect, Done, End, Failure, FailureClass, Verdict,
     anthropic::{self, Blocks},
+    gemini::{self, Candidates},
     generic,
     openai::{self, Choices},
+    responses::{self, Response},
 };
 
 /// The reading of one attempt, event by event, until there is a verdict.
@@ -30,7 +32,9 @@ pub struct Judge {
 #[derive(Debug, Clone)]
 enum Reading {
     OpenAi(Choices),
+    Responses(Response),
     Anthropic(Blocks),
+    Gemini(Candidates),
     Generic,
 }
 
@@ -69,7 +73,9 @@ impl Judge {
     pub fn new(dialect: Dialect) -> Self {
         let reading = match dialect {
             Dialect::OpenAiChat | Dialect::OpenAiCompletions => Reading::OpenAi(Choices::default()),
+            Dialect::OpenAiResponses => Reading::Responses(Response::default()),
             Dialect::AnthropicMessages => Reading::Anthropic(Blocks::default()),
+            Dialect::Gemini => Reading::Gemini(Candidates::default()),
             Dialect::Generic => Reading::Generic,
         };
         Self {
@@ -80,12 +86,15 @@ impl Judge {
 
     /// Tells how many choices were asked for (see
     /// [`RequestShape::choices`](crate::RequestShape::choices)). Until it is told, one. It may be
-    /// told at any time before the end, and may unsettle; a verdict stands. The Anthropic and the
-    /// generic dialect have no choices and take no notice.
+    /// told at any time before the end, and may unsettle; a verdict stands. Dialects other than chat
+    /// and completions take no notice.
     pub fn expect(&mut self, choices: usize) {
         match &mut self.reading {
             Reading::OpenAi(known) => known.expect(choices),
-            Reading::Anthropic(_) | Reading::Generic => {}
+            Reading::Responses(_)
+            | Reading::Anthropic(_)
+            | Reading::Gemini(_)
+            | Reading::Generic => {}
         }
     }
 
@@ -107,12 +116,14 @@ impl Judge {
     /// While this holds the end of the body, in whatever way, is `done`, and only an error in the
     /// stream is not. An event that starts something more unsettles; a verdict does not.
     ///
-    /// The sentinel may end a success without it: it says itself that no more choices will come.
+    /// The sentinel may end a success without it: it says itself that no more choices will come. In Gemini it never
+    /// holds, because there a proper end of the body belongs to a success.
     pub fn is_settled(&self) -> bool {
         match &self.reading {
             Reading::OpenAi(choices) => choices.is_settled(),
+            Reading::Responses(response) => response.is_settled(),
             Reading::Anthropic(blocks) => blocks.is_settled(),
-            Reading::Generic => false,
+            Reading::Gemini(_) | Reading::Generic => false,
         }
     }
 
@@ -126,13 +137,22 @@ impl Judge {
         }
         let reasons = match &self.reading {
             Reading::OpenAi(choices) => choices.reasons(),
+            Reading::Responses(response) => response.reasons(),
             Reading::Anthropic(blocks) => blocks.reasons(),
+            Reading::Gemini(candidates) => candidates.reasons(),
             Reading::Generic => return generic::end(how),
         };
         if let Some(failure) = tail.and_then(|tail| self.failure_in(tail)) {
             return Verdict::Failed(failure);
         }
-        if self.is_settled() {
+        let whole = match &self.reading {
+            // A torn block shows that it went on.
+            Reading::Gemini(candidates) => {
+                candidates.is_finished() && how == BodyEnd::Clean && tail.is_none()
+            }
+            _ => self.is_settled(),
+        };
+        if whole {
             let end = match how {
                 BodyEnd::Clean => End::Eof,
                 BodyEnd::Cut => End::Cut,
@@ -167,13 +187,15 @@ impl Reading {
     fn event(&mut self, event: &Event<'_>) -> Mark {
         match self {
             Self::OpenAi(choices) => openai::event(choices, event),
+            Self::Responses(response) => responses::event(response, event),
             Self::Anthropic(blocks) => anthropic::event(blocks, event),
+            Self::Gemini(candidates) => gemini::event(candidates, event),
             Self::Generic => generic::event(event),
         }
     }
 }
 
-/// The most choices or open blocks of one answer that are told apart. The largest batch seen is a
+/// The most choices, candidates or open blocks of one answer that are told apart. The largest batch seen is a
 /// few thousand prompts; without a bound an upstream could fill the memory by counting.
 ///
 /// An answer of more is never taken for whole.

@@ -7,7 +7,7 @@
 //! reason is none: one engine writes it on every chunk.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,10 +15,11 @@ use streamweld_sse::Event;
 
 use crate::{
     Done, End, Failure, FailureClass, Mark,
-    edit::{Edits, wire_lines},
+    edit::{is_filled, without_failure},
     fault,
-    mark::{MAX_PARTS, truncated},
-    probe::{self, is_blank},
+    mark::truncated,
+    probe::{self, OPENAI, is_blank},
+    reasons::{self, Reasons},
     recurring::Recurring,
 };
 
@@ -38,9 +39,7 @@ const SUCCESS: [&str; 8] = [
 /// The choices that were started, and the success reason of each that has one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Choices {
-    reasons: BTreeMap<u32, Option<&'static str>>,
-    /// How many of them have none, and for ever one for each event of a choice above the bound.
-    open: usize,
+    reasons: Reasons,
     /// Choice 0 has been seen, so an ordinary chunk, which can tell of no other, changes nothing.
     first_started: bool,
     recurring: Recurring,
@@ -61,34 +60,18 @@ impl Choices {
     /// Everything that was started has its reason. With the sentinel that is enough: some engines
     /// ignore how many were asked for.
     fn is_finished(&self) -> bool {
-        self.open == 0 && !self.reasons.is_empty()
+        self.reasons.is_complete()
     }
 
     pub(crate) fn reasons(&self) -> Vec<String> {
-        let reasons = self.reasons.values().flatten();
-        reasons.map(|&reason| reason.to_owned()).collect()
+        self.reasons.list()
     }
 
     /// A choice was shown, perhaps with a success reason. One that has finished stays finished: some
     /// engines send extras for it afterwards.
     fn show(&mut self, index: u32, reason: Option<&'static str>) {
-        let full = self.reasons.len() >= MAX_PARTS;
-        let known = match self.reasons.entry(index) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(_) if full => {
-                self.open += 1;
-                return;
-            }
-            Entry::Vacant(unknown) => {
-                self.open += 1;
-                self.first_started |= index == 0;
-                unknown.insert(None)
-            }
-        };
-        if reason.is_some() {
-            self.open -= usize::from(known.is_none());
-            *known = reason;
-        }
+        self.first_started |= index == 0;
+        self.reasons.show(index, reason);
     }
 }
 
@@ -106,22 +89,10 @@ pub(crate) fn event(choices: &mut Choices, event: &Event<'_>) -> Mark {
     if data.trim_ascii() == "[DONE]" {
         return sentinel(choices, &data);
     }
-    if choices.first_started && is_ordinary(&mut choices.recurring, data.as_bytes()) {
+    if choices.first_started && choices.recurring.is_ordinary(&OPENAI, data.as_bytes()) {
         return Mark::Event;
     }
     suspicious(choices, event, &data)
-}
-
-/// Asks the cheaper question first: nearly every chunk is the one before it with another text.
-fn is_ordinary(recurring: &mut Recurring, data: &[u8]) -> bool {
-    if recurring.fits(data) {
-        return true;
-    }
-    let ordinary = probe::is_ordinary(data);
-    if ordinary {
-        recurring.learn(data);
-    }
-    ordinary
 }
 
 fn sentinel(choices: &Choices, data: &str) -> Mark {
@@ -228,25 +199,17 @@ impl<'a> Chunk<'a> {
         if !self.choices().any(Choice::has_output) {
             return None;
         }
-        let mut edits = Edits::new(data);
-        if let Some(error) = self.error {
-            edits.remove_member(error);
-        }
-        for choice in self.choices() {
-            if let (Some(reason), Some(_)) = (choice.finish_reason, choice.bad_reason()) {
-                edits.nullify(reason);
-            }
-        }
-        Some(wire_lines(event, &edits.apply()))
+        let bad = self
+            .choices()
+            .filter(|choice| choice.bad_reason().is_some());
+        let reasons = bad.filter_map(|choice| choice.finish_reason);
+        Some(without_failure(event, data, self.error, reasons))
     }
 }
 
 impl<'a> Choice<'a> {
-    /// The finish reason, if there is one. What is not a string is shown as it is written.
     fn reason(&self) -> Option<Cow<'a, str>> {
-        let raw = self.finish_reason?.get();
-        let reason = serde_json::from_str::<String>(raw).map_or(Cow::Borrowed(raw), Cow::Owned);
-        (!reason.is_empty()).then_some(reason)
+        reasons::written(self.finish_reason)
     }
 
     fn bad_reason(&self) -> Option<Cow<'a, str>> {
@@ -255,7 +218,6 @@ impl<'a> Choice<'a> {
 
     /// Whether there is generated output in it: text, token ids, or anything in a delta but a role.
     fn has_output(&self) -> bool {
-        let is_filled = |value: &RawValue| !matches!(value.get(), "null" | "\"\"" | "[]" | "{}");
         self.text.is_some_and(is_filled)
             || self.token_ids.is_some_and(is_filled)
             || self.delta.is_some_and(|delta| {
@@ -267,24 +229,5 @@ impl<'a> Choice<'a> {
                     },
                 )
             })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_choices_than_are_told_apart_never_settle() {
-        let most = u32::try_from(MAX_PARTS).unwrap();
-        let mut choices = Choices::default();
-        for index in 0..most {
-            choices.show(index, Some("stop"));
-        }
-        assert!(choices.is_settled());
-        choices.show(most, Some("stop"));
-        choices.show(0, Some("stop"));
-        assert!(!choices.is_settled());
-        assert_eq!(choices.reasons().len(), MAX_PARTS);
     }
 }

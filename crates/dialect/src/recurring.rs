@@ -5,7 +5,7 @@
 //! common is remembered, and comparing takes the place of searching.
 //!
 //! A pattern is what stays, in segments that begin and end at quotes, with gaps between them that hold no quote. Why
-//! what fits is ordinary, byte for byte as [`probe::is_ordinary`](crate::probe::is_ordinary) would say:
+//! what fits is ordinary, byte for byte as the [`Probe`] of the dialect would say:
 //!
 //! * what that looks for begins and ends with a quote, so it lies within one segment, where it was looked at when the
 //!   pattern was learnt, or it is a whole gap with the quotes around it, and a gap that reads so does not fit; where
@@ -15,7 +15,7 @@
 
 use memchr::memchr;
 
-use crate::probe::NAMES;
+use crate::probe::Probe;
 
 /// After so many misses one after the other nothing more is learnt: what differs in this stream is not only text and
 /// numbers, and learning would be paid for nothing.
@@ -39,16 +39,29 @@ pub(crate) struct Recurring {
 }
 
 impl Recurring {
+    /// Whether `data` is ordinary. Asks the cheaper question first: nearly every event is the one before it with another
+    /// text.
+    pub(crate) fn is_ordinary(&mut self, probe: &Probe, data: &[u8]) -> bool {
+        if self.fits(probe, data) {
+            return true;
+        }
+        let ordinary = (probe.is_ordinary)(data);
+        if ordinary {
+            self.learn(probe, data);
+        }
+        ordinary
+    }
+
     /// Whether `data` is known to be ordinary.
-    pub(crate) fn fits(&mut self, data: &[u8]) -> bool {
-        let fits = self.matches(data);
+    fn fits(&mut self, probe: &Probe, data: &[u8]) -> bool {
+        let fits = self.matches(probe, data);
         if fits {
             self.misses = 0;
         }
         fits
     }
 
-    fn matches(&self, data: &[u8]) -> bool {
+    fn matches(&self, probe: &Probe, data: &[u8]) -> bool {
         let mut rest = data;
         let mut start = 0;
         for end in self.ends[..self.count.into()]
@@ -57,7 +70,7 @@ impl Recurring {
         {
             if start > 0 {
                 let gap = memchr(b'"', rest).unwrap_or(rest.len());
-                if NAMES.contains(&&rest[..gap]) {
+                if probe.names.contains(&&rest[..gap]) {
                     return false;
                 }
                 rest = &rest[gap..];
@@ -73,12 +86,12 @@ impl Recurring {
     }
 
     /// Remembers what `data`, which was found ordinary by looking at all of it, has in common with the one before.
-    pub(crate) fn learn(&mut self, data: &[u8]) {
+    fn learn(&mut self, probe: &Probe, data: &[u8]) {
         if self.misses >= PATIENCE {
             return;
         }
         self.misses += 1;
-        if let Some((fixed, ends)) = pattern(&self.last, data) {
+        if let Some((fixed, ends)) = pattern(probe, &self.last, data) {
             self.fixed = fixed;
             self.count = ends.len() as u8;
             for (known, end) in self.ends.iter_mut().zip(ends) {
@@ -90,7 +103,7 @@ impl Recurring {
 }
 
 /// What two chunks have in common, if they have the same quotes and the gaps are where nothing is decided.
-fn pattern(one: &[u8], other: &[u8]) -> Option<(Vec<u8>, Vec<u32>)> {
+fn pattern(probe: &Probe, one: &[u8], other: &[u8]) -> Option<(Vec<u8>, Vec<u32>)> {
     let is_quote = |byte: &u8| *byte == b'"';
     let mut others = other.split(is_quote);
     let (mut fixed, mut ends) = (Vec::new(), Vec::new());
@@ -102,7 +115,7 @@ fn pattern(one: &[u8], other: &[u8]) -> Option<(Vec<u8>, Vec<u32>)> {
             fixed.extend_from_slice(piece);
             continue;
         }
-        if decides_what_follows(&fixed) || ends.len() == MAX_GAPS {
+        if decides_what_follows(probe, &fixed) || ends.len() == MAX_GAPS {
             return None;
         }
         ends.push(u32::try_from(fixed.len()).ok()?);
@@ -114,10 +127,10 @@ fn pattern(one: &[u8], other: &[u8]) -> Option<(Vec<u8>, Vec<u32>)> {
 }
 
 /// Whether what comes behind `text` can be what a name in it is judged by.
-fn decides_what_follows(text: &[u8]) -> bool {
+fn decides_what_follows(probe: &Probe, text: &[u8]) -> bool {
     let ends_in_name = |text: &[u8]| {
         let quoted = text.strip_suffix(b"\"");
-        quoted.is_some_and(|text| NAMES.iter().any(|name| text.ends_with(name)))
+        quoted.is_some_and(|text| probe.names.iter().any(|name| text.ends_with(name)))
     };
     let opened = text.strip_suffix(b"\"").map(<[u8]>::trim_ascii_end);
     let named = opened
@@ -131,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::probe::is_ordinary;
+    use crate::probe::{GEMINI, OPENAI, RESPONSES};
 
     fn chat(text: &str, rest: &str) -> String {
         format!(
@@ -142,8 +155,8 @@ mod tests {
     fn learnt(chunks: &[&str]) -> Recurring {
         let mut recurring = Recurring::default();
         for data in chunks {
-            assert!(is_ordinary(data.as_bytes()), "{data}");
-            recurring.learn(data.as_bytes());
+            assert!((OPENAI.is_ordinary)(data.as_bytes()), "{data}");
+            recurring.learn(&OPENAI, data.as_bytes());
         }
         recurring
     }
@@ -159,7 +172,7 @@ mod tests {
             "é",
             "a\\\\",
         ] {
-            assert!(recurring.fits(chat(text, "").as_bytes()), "{text}");
+            assert!(recurring.fits(&OPENAI, chat(text, "").as_bytes()), "{text}");
         }
     }
 
@@ -172,34 +185,40 @@ mod tests {
             )
         };
         let mut recurring = learnt(&[&chunk("a", 1), &chunk("b", 2)]);
-        assert!(recurring.fits(chunk("c", 300).as_bytes()));
-        assert!(!recurring.fits(chat("c", "").as_bytes()));
+        assert!(recurring.fits(&OPENAI, chunk("c", 300).as_bytes()));
+        assert!(!recurring.fits(&OPENAI, chat("c", "").as_bytes()));
     }
 
     #[test]
     fn one_chunk_alone_is_no_pattern() {
         let mut recurring = learnt(&[&chat("a", "")]);
-        assert!(!recurring.fits(chat("a", "").as_bytes()));
-        assert!(!recurring.fits(b""));
+        assert!(!recurring.fits(&OPENAI, chat("a", "").as_bytes()));
+        assert!(!recurring.fits(&OPENAI, b""));
     }
 
     #[test]
     fn anything_else_that_differs_does_not_fit() {
         let mut recurring = learnt(&[&chat("a", ""), &chat("b", "")]);
-        assert!(!recurring.fits(chat("a", r#","usage":1"#).as_bytes()));
-        assert!(!recurring.fits(chat("a", "").replace(":0", ":1").as_bytes()));
-        assert!(!recurring.fits(chat("a", "").replace("null", r#""stop""#).as_bytes()));
-        assert!(!recurring.fits(chat(r#"a","x":"b"#, "").as_bytes()));
-        assert!(!recurring.fits(format!("{} ", chat("a", "")).as_bytes()));
-        assert!(!recurring.fits(b""));
+        assert!(!recurring.fits(&OPENAI, chat("a", r#","usage":1"#).as_bytes()));
+        assert!(!recurring.fits(&OPENAI, chat("a", "").replace(":0", ":1").as_bytes()));
+        assert!(!recurring.fits(
+            &OPENAI,
+            chat("a", "").replace("null", r#""stop""#).as_bytes()
+        ));
+        assert!(!recurring.fits(&OPENAI, chat(r#"a","x":"b"#, "").as_bytes()));
+        assert!(!recurring.fits(&OPENAI, format!("{} ", chat("a", "")).as_bytes()));
+        assert!(!recurring.fits(&OPENAI, b""));
     }
 
     #[test]
     fn a_text_that_is_a_name_looked_for_does_not_fit() {
         let mut recurring = learnt(&[&chat("a", ""), &chat("b", "")]);
-        for name in NAMES {
+        for name in OPENAI.names {
             let name = std::str::from_utf8(name).expect("ASCII");
-            assert!(!recurring.fits(chat(name, "").as_bytes()), "{name}");
+            assert!(
+                !recurring.fits(&OPENAI, chat(name, "").as_bytes()),
+                "{name}"
+            );
         }
     }
 
@@ -215,11 +234,12 @@ mod tests {
             ],
         ] {
             let mut recurring = learnt(&[one, other]);
-            assert!(!recurring.fits(other.as_bytes()), "{other}");
+            assert!(!recurring.fits(&OPENAI, other.as_bytes()), "{other}");
         }
-        assert!(decides_what_follows(br#"{"finish_reason" : ""#));
-        assert!(decides_what_follows(br#"{"finish_reason""#));
+        assert!(decides_what_follows(&OPENAI, br#"{"finish_reason" : ""#));
+        assert!(decides_what_follows(&OPENAI, br#"{"finish_reason""#));
         assert!(!decides_what_follows(
+            &OPENAI,
             br#"{"finish_reason":null,"content":""#
         ));
     }
@@ -229,18 +249,18 @@ mod tests {
         let mut recurring = Recurring::default();
         for names in 1..=usize::from(PATIENCE) {
             let data = chat("a", &r#","x":1"#.repeat(names));
-            assert!(!recurring.fits(data.as_bytes()));
-            recurring.learn(data.as_bytes());
+            assert!(!recurring.fits(&OPENAI, data.as_bytes()));
+            recurring.learn(&OPENAI, data.as_bytes());
         }
-        recurring.learn(chat("a", "").as_bytes());
-        recurring.learn(chat("b", "").as_bytes());
-        assert!(!recurring.fits(chat("c", "").as_bytes()));
+        recurring.learn(&OPENAI, chat("a", "").as_bytes());
+        recurring.learn(&OPENAI, chat("b", "").as_bytes());
+        assert!(!recurring.fits(&OPENAI, chat("c", "").as_bytes()));
     }
 
     #[test]
     fn a_text_with_quotes_does_not_unlearn() {
         let mut recurring = learnt(&[&chat("a", ""), &chat("b", ""), &chat(r#"\"x\""#, "")]);
-        assert!(recurring.fits(chat("c", "").as_bytes()));
+        assert!(recurring.fits(&OPENAI, chat("c", "").as_bytes()));
     }
 
     /// Pieces out of which chunks are made that are as much like what is looked for as can be.
@@ -260,6 +280,11 @@ mod tests {
             "error",
             "finish_reason",
             "index",
+            "response.completed",
+            "finishReason",
+            "\"type\":\"response.",
+            "completed\"",
+            "\"finishReason\":null",
             "\"index\":0",
             "\"index\"",
             "\"error\":null",
@@ -279,7 +304,18 @@ mod tests {
             text().prop_map(|text| vec![text; 6]),
             prop::collection::vec(text(), 6),
             prop::collection::vec(
-                prop::sample::select(vec!["a", "0", "1", "null", "index", "error", ":0,", " "]),
+                prop::sample::select(vec![
+                    "a",
+                    "0",
+                    "1",
+                    "null",
+                    "index",
+                    "error",
+                    ":0,",
+                    " ",
+                    "response.failed",
+                    "blockReason"
+                ]),
                 6
             )
             .prop_map(|texts| texts.into_iter().map(str::to_owned).collect()),
@@ -293,14 +329,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_fits_is_ordinary(chunks in chunks()) {
-            let mut recurring = Recurring::default();
-            for data in &chunks {
-                let ordinary = is_ordinary(data.as_bytes());
-                if recurring.fits(data.as_bytes()) {
-                    prop_assert!(ordinary, "{chunks:?}: {data}");
-                } else if ordinary {
-                    recurring.learn(data.as_bytes());
+        fn recurring_says_what_the_probe_says(chunks in chunks()) {
+            for probe in [&OPENAI, &RESPONSES, &GEMINI] {
+                let mut recurring = Recurring::default();
+                for data in &chunks {
+                    let ordinary = (probe.is_ordinary)(data.as_bytes());
+                    prop_assert_eq!(recurring.is_ordinary(probe, data.as_bytes()), ordinary, "{:?}", chunks);
                 }
             }
         }

@@ -35,12 +35,24 @@ impl RequestShape {
     /// engine that was asked for more can only be one that gives fewer.
     pub const CHOICES_LIMIT: usize = MAX_PARTS;
 
+    /// Whether the request is known to ask for a stream. Gemini's says so by its path.
+    pub fn is_known_to_stream(&self, dialect: Dialect) -> bool {
+        match dialect {
+            Dialect::Generic => false,
+            Dialect::Gemini => true,
+            _ => self.stream,
+        }
+    }
+
     /// How many choices were asked for. Where the request says nothing that can be read, one.
     pub fn choices(&self, dialect: Dialect) -> usize {
         let prompts = match dialect {
             Dialect::OpenAiChat => 1,
             Dialect::OpenAiCompletions => self.prompts.unwrap_or(1),
-            Dialect::AnthropicMessages | Dialect::Generic => return 1,
+            Dialect::OpenAiResponses
+            | Dialect::AnthropicMessages
+            | Dialect::Gemini
+            | Dialect::Generic => return 1,
         };
         self.n.unwrap_or(1).saturating_mul(prompts) as usize
     }

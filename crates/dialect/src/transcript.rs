@@ -5,7 +5,9 @@
 //! that it does not understand as saying nothing.
 
 mod anthropic;
+mod gemini;
 mod openai;
+mod responses;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +16,8 @@ use serde_json::Value;
 use streamweld_sse::Event;
 
 use crate::Dialect;
+
+pub(crate) use responses::Response;
 
 /// The reading of one answer so far. For a generic stream it stays empty.
 #[derive(Debug, Clone)]
@@ -31,9 +35,10 @@ pub struct Transcript {
     tool_calls: bool,
     reasoning_events: u64,
     tally: Tally,
+    response: Response,
 }
 
-/// A choice, or in Anthropic's case a content block.
+/// A choice or candidate; a content block of Anthropic; an output item of Responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
     /// Begun and not ended.
@@ -74,6 +79,7 @@ impl Transcript {
             tool_calls: false,
             reasoning_events: 0,
             tally: Tally::default(),
+            response: Response::default(),
         }
     }
 
@@ -81,7 +87,9 @@ impl Transcript {
     pub fn push(&mut self, event: &Event<'_>) {
         match self.dialect {
             Dialect::OpenAiChat | Dialect::OpenAiCompletions => openai::push(self, event),
+            Dialect::OpenAiResponses => responses::push(self, event),
             Dialect::AnthropicMessages => anthropic::push(self, event),
+            Dialect::Gemini => gemini::push(self, event),
             Dialect::Generic => {}
         }
     }
@@ -91,7 +99,7 @@ impl Transcript {
         self.dialect
     }
 
-    /// The generated text: of choice 0 in the OpenAI dialects, of all text blocks in Anthropic's.
+    /// The generated text: of choice or candidate 0, of all text blocks of a message, of all output of a response.
     /// Reasoning, refusals and tool calls are not in it.
     pub fn text(&self) -> &str {
         &self.text
@@ -122,12 +130,12 @@ impl Transcript {
         self.created
     }
 
-    /// The choices or blocks that were begun, by index.
+    /// The choices, candidates, blocks or items that were begun, by index.
     pub fn parts(&self) -> impl Iterator<Item = (u32, Part)> + '_ {
         self.parts.iter().map(|(&index, &part)| (index, part))
     }
 
-    /// The finish reasons seen, of any kind: by choice, or Anthropic's one under index 0.
+    /// The finish reasons seen, of any kind: by choice or candidate, or the one of the answer under index 0.
     pub fn reasons(&self) -> impl Iterator<Item = (u32, &str)> + '_ {
         self.reasons
             .iter()
@@ -149,7 +157,7 @@ impl Transcript {
         self.tally.events
     }
 
-    /// Whether the dialect's sentinel was among the events.
+    /// Whether the dialect's sentinel was among the events, or there is nothing that could follow.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
@@ -163,6 +171,11 @@ impl Transcript {
     /// Whether anything of an answer was read (Anthropic: `message_start`).
     pub(crate) fn has_begun(&self) -> bool {
         self.began
+    }
+
+    /// What a response of the Responses API looks like so far.
+    pub(crate) fn response(&self) -> &Response {
+        &self.response
     }
 }
 

@@ -17,7 +17,8 @@ pub enum Verdict {
 pub struct Done {
     /// What ended the stream.
     pub end: End,
-    /// The finish reason of each choice by index; Anthropic's one stop reason; empty for generic.
+    /// The finish reason of each choice or candidate by index; the one of a message or response; why a prompt was
+    /// refused; empty for generic.
     pub reasons: Vec<String>,
 }
 
@@ -135,7 +136,7 @@ impl std::fmt::Display for FailureClass {
     }
 }
 
-fn bounded(text: &str) -> String {
+pub(crate) fn bounded(text: &str) -> String {
     let mut end = text.len().min(Failure::FRAME_LIMIT);
     while !text.is_char_boundary(end) {
         end -= 1;

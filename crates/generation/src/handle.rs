@@ -23,6 +23,8 @@ pub struct Spec {
     pub id: StreamId,
     /// How its events are understood.
     pub dialect: Dialect,
+    /// The model that its target names, where that is how one is named.
+    pub model: Option<String>,
     /// Who made it.
     pub access: Access,
     /// What happens when nobody reads.
@@ -169,19 +171,15 @@ impl Handle {
     /// The request has been seen whole and asks for a stream in a known dialect.
     #[must_use]
     pub fn is_known_to_stream(&self) -> bool {
-        self.spec.dialect != Dialect::Generic
-            && self
-                .request
-                .get()
-                .is_some_and(|request| request.shape.stream)
+        let request = self.request.get();
+        request.is_some_and(|request| request.shape.is_known_to_stream(self.spec.dialect))
     }
 
     /// The model that the request named.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
-        self.request
-            .get()
-            .and_then(|request| request.shape.model.as_deref())
+        let in_body = || self.request.get()?.shape.model.as_deref();
+        self.spec.model.as_deref().or_else(in_body)
     }
 
     /// How many choices the request asks for, once it has been seen whole.

@@ -10,11 +10,12 @@ use std::time::{Duration, SystemTime};
 
 use streamweld_dialect::{Dialect, Ending, stopped_ending};
 use streamweld_journal::{
-    Epoch, Journal, Outcome, Ownerless, Reader, Refusal, Seq, Step, StreamId, Tail, View, Window,
-    WindowConfig,
+    Epoch, Found, Journal, Outcome, Ownerless, Reader, Refusal, Seq, Step, StreamId, Tail, View,
+    Window, WindowConfig,
 };
 use tokio::time::{sleep, timeout};
 
+use crate::form::error_form;
 use crate::lifecycle::{By, End};
 use crate::payload::Label;
 use crate::producer::Shared;
@@ -79,6 +80,10 @@ pub async fn take_over(
             let shown = stopped_ending(&said);
             (End::Stopped(*by), Some(shown))
         }
+    };
+    let shown = match shown {
+        None if dialect.numbers_events() => form_behind(journal, id, last, dialect, &end).await,
+        shown => shown,
     };
     let window = Window::new(id, epoch, now, WindowConfig::default());
     window.begin_after(last);
@@ -167,6 +172,30 @@ async fn finish(
         }
         sleep(AGAIN).await;
     }
+}
+
+/// The error form with the number that follows that of the last event. `None`: that cannot be read now.
+async fn form_behind(
+    journal: &dyn Journal,
+    id: StreamId,
+    last: Seq,
+    dialect: Dialect,
+    end: &End,
+) -> Option<Ending> {
+    let before = Seq::new(last.get().saturating_sub(1));
+    let read = async {
+        let found = journal.find_after(id, before, SystemTime::now()).await;
+        let Ok(Found::Here { window, follow, .. }) = found else {
+            return None;
+        };
+        caught_up(&window, last).await;
+        // It is followed until here.
+        drop(follow);
+        (window.received() == last).then_some(window)
+    };
+    let window = timeout(CATCH_UP, read).await.ok().flatten()?;
+    let message = end.message().unwrap_or_default();
+    Some(error_form(&window, dialect, end.code()?, &message))
 }
 
 /// Waits until a window that follows has come to `last`, or will not.

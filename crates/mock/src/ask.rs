@@ -10,7 +10,7 @@ use crate::Dialect;
 pub struct Ask {
     /// The dialect of the answer.
     pub dialect: Dialect,
-    /// Whether a stream is wanted. The generic dialect always streams.
+    /// Whether a stream is wanted. The generic dialect always streams, and Gemini by its path.
     pub stream: bool,
     /// The model named in the request.
     pub model: String,
@@ -22,7 +22,7 @@ pub struct Ask {
     pub continuous_usage: bool,
     /// `return_token_ids`.
     pub token_ids: bool,
-    /// `max_completion_tokens` or `max_tokens`.
+    /// `max_completion_tokens`, `max_tokens`, `max_output_tokens` or `generationConfig.maxOutputTokens`.
     pub max_tokens: Option<usize>,
     /// How long the prompt is, in white-space separated words or in token ids.
     pub prompt_tokens: usize,
@@ -78,12 +78,29 @@ impl Ask {
             Some(ids) => Prefix::Ids(ids.clone()),
             None => text_prefix(dialect, &body),
         };
-        let limit = body["max_completion_tokens"]
-            .as_u64()
-            .or_else(|| body["max_tokens"].as_u64());
+        let limit = [
+            "/max_completion_tokens",
+            "/max_tokens",
+            "/max_output_tokens",
+            "/generationConfig/maxOutputTokens",
+        ]
+        .iter()
+        .find_map(|place| body.pointer(place)?.as_u64());
+        let prompts = [
+            "messages",
+            "prompt",
+            "system",
+            "input",
+            "instructions",
+            "contents",
+            "systemInstruction",
+        ];
         Self {
             dialect,
-            stream: dialect == Dialect::Generic || is_true(&body["stream"]),
+            stream: match dialect {
+                Dialect::Generic | Dialect::Gemini => true,
+                _ => is_true(&body["stream"]),
+            },
             model: body["model"].as_str().unwrap_or("mock").to_owned(),
             choices: body["n"].as_u64().map_or(1, |n| n.clamp(1, 128) as usize),
             include_usage: is_true(&options["include_usage"]),
@@ -91,7 +108,7 @@ impl Ask {
             token_ids: is_true(&body["return_token_ids"]),
             max_tokens: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
             prompt_tokens: ids.map_or_else(
-                || words(&body["messages"]) + words(&body["prompt"]) + words(&body["system"]),
+                || prompts.iter().map(|name| words(&body[*name])).sum(),
                 |ids| ids.len(),
             ),
             prefix,
@@ -137,12 +154,12 @@ fn text_prefix(dialect: Dialect, body: &Value) -> Prefix {
     text.map_or(Prefix::None, |text| Prefix::Text(text.to_owned()))
 }
 
-/// Counts the words of all strings below `content`, `prompt` and `text` members, roles left out.
+/// Counts the words of all strings below `content`, `parts` and `text` members, roles left out.
 fn words(value: &Value) -> usize {
     match value {
         Value::String(text) => text.split_whitespace().count(),
         Value::Array(all) => all.iter().map(words).sum(),
-        Value::Object(members) => ["content", "text"]
+        Value::Object(members) => ["content", "parts", "text"]
             .iter()
             .filter_map(|name| members.get(*name))
             .map(words)

@@ -7,7 +7,9 @@
 mod anthropic;
 mod chat;
 mod completions;
+mod gemini;
 mod generic;
+mod responses;
 mod template;
 
 use std::{fmt, str::FromStr};
@@ -26,9 +28,15 @@ pub enum Dialect {
     /// OpenAI legacy Completions.
     #[serde(rename = "openai_completions")]
     OpenAiCompletions,
+    /// OpenAI Responses.
+    #[serde(rename = "openai_responses")]
+    OpenAiResponses,
     /// Anthropic Messages.
     #[serde(rename = "anthropic_messages")]
     AnthropicMessages,
+    /// Gemini's `streamGenerateContent`.
+    #[serde(rename = "gemini")]
+    Gemini,
     /// An event stream without a sentinel, a finish or any other LLM convention.
     #[serde(rename = "generic")]
     Generic,
@@ -36,10 +44,12 @@ pub enum Dialect {
 
 impl Dialect {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 6] = [
         Self::OpenAiChat,
         Self::OpenAiCompletions,
+        Self::OpenAiResponses,
         Self::AnthropicMessages,
+        Self::Gemini,
         Self::Generic,
     ];
 
@@ -48,7 +58,9 @@ impl Dialect {
         match self {
             Self::OpenAiChat => "openai_chat",
             Self::OpenAiCompletions => "openai_completions",
+            Self::OpenAiResponses => "openai_responses",
             Self::AnthropicMessages => "anthropic_messages",
+            Self::Gemini => "gemini",
             Self::Generic => "generic",
         }
     }
@@ -59,19 +71,25 @@ impl Dialect {
         match *method {
             Method::POST if ends("/chat/completions") => Some(Self::OpenAiChat),
             Method::POST if ends("/completions") => Some(Self::OpenAiCompletions),
+            Method::POST if ends("/responses") => Some(Self::OpenAiResponses),
             Method::POST if ends("/messages") => Some(Self::AnthropicMessages),
+            Method::POST if ends(":streamGenerateContent") || ends(":generateContent") => {
+                Some(Self::Gemini)
+            }
             Method::POST if path == "/generic" => Some(Self::Generic),
             Method::GET if path == "/feed" => Some(Self::Generic),
             _ => None,
         }
     }
 
-    /// The path on which the mock serves this dialect, for POST.
+    /// The target on which the mock serves this dialect, for POST.
     pub fn path(self) -> &'static str {
         match self {
             Self::OpenAiChat => "/v1/chat/completions",
             Self::OpenAiCompletions => "/v1/completions",
+            Self::OpenAiResponses => "/v1/responses",
             Self::AnthropicMessages => "/v1/messages",
+            Self::Gemini => "/v1beta/models/mock:streamGenerateContent?alt=sse",
             Self::Generic => "/generic",
         }
     }
@@ -101,6 +119,7 @@ impl FromStr for Dialect {
 
 pub(crate) use anthropic::anthropic_error;
 pub(crate) use chat::openai_error;
+pub(crate) use gemini::gemini_error;
 
 /// Words one answer.
 pub(crate) trait Voice: Send {
@@ -108,8 +127,8 @@ pub(crate) trait Voice: Send {
     fn opening(&self) -> Vec<Vec<u8>>;
     /// Appends a text event. `token` counts from the start of the whole text, `text` is escaped.
     fn text(&self, choice: usize, token: usize, text: &dyn Fn(&mut Vec<u8>), out: &mut Vec<u8>);
-    /// The finish with this reason.
-    fn finish(&self, reason: &str) -> Vec<Vec<u8>>;
+    /// The finish with this reason, behind so many events.
+    fn finish(&self, reason: &str, events: usize) -> Vec<Vec<u8>>;
     /// The usage report, if it is an event of its own here and wanted.
     fn usage(&self) -> Option<Vec<u8>>;
     /// The success sentinel, if there is one here.
@@ -151,19 +170,15 @@ pub(crate) fn settle(script: &Script, ask: &Ask) -> (Facts, Text) {
         Some(limit) if script.obey_limits => text.limit(limit),
         _ => false,
     };
-    let anthropic = dialect == Dialect::AnthropicMessages;
-    let natural = match (anthropic, cut) {
-        (true, true) => "max_tokens",
-        (true, false) => "end_turn",
-        (false, true) => "length",
-        (false, false) => "stop",
+    let (kind, whole, short) = match dialect {
+        Dialect::OpenAiChat => ("chatcmpl", "stop", "length"),
+        Dialect::OpenAiCompletions => ("cmpl", "stop", "length"),
+        Dialect::OpenAiResponses => ("resp", "completed", "max_output_tokens"),
+        Dialect::AnthropicMessages => ("msg", "end_turn", "max_tokens"),
+        Dialect::Gemini => ("gemini", "STOP", "MAX_TOKENS"),
+        Dialect::Generic => ("feed", "stop", "length"),
     };
-    let kind = match dialect {
-        Dialect::OpenAiChat => "chatcmpl",
-        Dialect::OpenAiCompletions => "cmpl",
-        Dialect::AnthropicMessages => "msg",
-        Dialect::Generic => "feed",
-    };
+    let natural = if cut { short } else { whole };
     let openai = matches!(dialect, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
     let facts = Facts {
         id: script
@@ -193,12 +208,14 @@ pub(crate) fn settle(script: &Script, ask: &Ask) -> (Facts, Text) {
     (facts, text)
 }
 
-/// The voice of a dialect for one answer.
-pub(crate) fn voice(dialect: Dialect, facts: Facts) -> Box<dyn Voice> {
+/// The voice of a dialect for one answer with this text.
+pub(crate) fn voice(dialect: Dialect, facts: Facts, text: &Text) -> Box<dyn Voice> {
     match dialect {
         Dialect::OpenAiChat => Box::new(chat::Chat::new(facts)),
         Dialect::OpenAiCompletions => Box::new(completions::Completions::new(facts)),
+        Dialect::OpenAiResponses => Box::new(responses::Responses::new(facts, text.whole())),
         Dialect::AnthropicMessages => Box::new(anthropic::Anthropic::new(facts)),
+        Dialect::Gemini => Box::new(gemini::Gemini::new(facts)),
         Dialect::Generic => Box::new(generic::Generic::new(facts)),
     }
 }
@@ -230,4 +247,14 @@ pub(crate) fn usage(facts: &Facts) -> impl Serialize {
 /// A whole Anthropic message.
 pub(crate) fn anthropic_message(facts: &Facts, text: &str) -> String {
     json(&anthropic::Message::whole(facts, text))
+}
+
+/// A whole response.
+pub(crate) fn response(facts: &Facts, text: &str) -> String {
+    json(&responses::whole(facts, text))
+}
+
+/// A whole Gemini answer.
+pub(crate) fn gemini_answer(facts: &Facts, text: &str) -> String {
+    json(&gemini::Answer::whole(facts, text))
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Ask, Dialect, ErrorEvent, Request, Script,
-    dialects::{self, anthropic_error, openai_error, settle},
+    dialects::{self, anthropic_error, gemini_error, openai_error, settle},
 };
 
 /// The body of a whole, unstreamed answer.
@@ -40,7 +40,9 @@ pub(crate) fn whole(script: &Script, ask: &Ask) -> Vec<u8> {
                 })
                 .collect(),
         ),
+        Dialect::OpenAiResponses => return dialects::response(&facts, &text).into_bytes(),
         Dialect::AnthropicMessages => return dialects::anthropic_message(&facts, &text).into_bytes(),
+        Dialect::Gemini => return dialects::gemini_answer(&facts, &text).into_bytes(),
         Dialect::Generic => json!({ "text": text }),
     };
     body.to_string().into_bytes()
@@ -68,12 +70,14 @@ pub(crate) fn with_message(
 ) -> Vec<u8> {
     let error = ErrorEvent {
         message: message.to_owned(),
-        kind: Some(kind.to_owned()),
+        // Gemini has names of its own, by the code.
+        kind: (dialect != Some(Dialect::Gemini)).then(|| kind.to_owned()),
         code: status,
         ..ErrorEvent::default()
     };
     let body = match dialect {
         Some(Dialect::AnthropicMessages) => anthropic_error(&error),
+        Some(Dialect::Gemini) => gemini_error(&error),
         _ => openai_error(&error),
     };
     body.into_bytes()

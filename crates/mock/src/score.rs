@@ -79,15 +79,17 @@ impl Score {
         let (facts, text) = settle(script, ask);
         let choices = facts.choices;
         let finish = facts.finish.clone();
-        let voice = voice(ask.dialect, facts);
+        let voice = voice(ask.dialect, facts, &text);
+        let opening = voice.opening();
+        let events = opening.len() + text.range().len() * choices;
         let mut marks = script.marks.clone();
         marks.sort_by_key(|mark| mark.after);
         Self {
-            opening: voice.opening().into_iter(),
+            opening: opening.into_iter(),
             tokens: text.range(),
             choices,
             choice: 0,
-            closing: closing(voice.as_ref(), &script.end, &finish).into_iter(),
+            closing: closing(voice.as_ref(), &script.end, &finish, events).into_iter(),
             marks: marks.into_iter().peekable(),
             turn: turn(voice.as_ref(), &script.end),
             close: Close::Clean,
@@ -231,7 +233,10 @@ fn turn(voice: &dyn Voice, end: &End) -> Option<Turn> {
         }
         End::AbortAfter(abort) => {
             let sentinel = voice.sentinel().filter(|_| abort.sentinel);
-            let events = voice.finish("abort").into_iter().chain(sentinel);
+            let events = voice
+                .finish("abort", abort.events)
+                .into_iter()
+                .chain(sentinel);
             (abort.events.into(), events.collect(), Close::Clean)
         }
         End::Done
@@ -244,8 +249,8 @@ fn turn(voice: &dyn Voice, end: &End) -> Option<Turn> {
     Some(Turn { at, then, close })
 }
 
-/// The events after the text.
-fn closing(voice: &dyn Voice, end: &End, finish: &str) -> Vec<Vec<u8>> {
+/// The events after the text, behind so many others.
+fn closing(voice: &dyn Voice, end: &End, finish: &str, before: usize) -> Vec<Vec<u8>> {
     let (finished, sentinel) = match end {
         End::NoFinish => (false, false),
         End::SentinelOnly => (false, true),
@@ -254,7 +259,7 @@ fn closing(voice: &dyn Voice, end: &End, finish: &str) -> Vec<Vec<u8>> {
     };
     let mut events = Vec::new();
     if finished {
-        events.extend(voice.finish(finish));
+        events.extend(voice.finish(finish, before));
         events.extend(voice.usage());
     }
     if sentinel {
@@ -267,7 +272,7 @@ impl Dialect {
     /// How many events of this dialect come before the first text event of `script`.
     pub fn events_before_text(self, script: &Script) -> usize {
         let ask = Ask::stream(self);
-        let (facts, _) = settle(script, &ask);
-        voice(self, facts).opening().len()
+        let (facts, text) = settle(script, &ask);
+        voice(self, facts, &text).opening().len()
     }
 }

@@ -72,8 +72,8 @@ pub struct Script {
     /// How many tokens. A given text is cut short or repeated to it. Default: the whole text, or 16
     /// numbered words.
     pub tokens: Option<usize>,
-    /// The finish reason. Default: `stop` (`end_turn` for Anthropic), `length` when the request's
-    /// token limit cut the text.
+    /// The finish reason. Default: what the dialect says of a whole answer (`stop`, `end_turn`, `completed`,
+    /// `STOP`), or of one that the request's token limit cut. Of Responses it decides which event ends it.
     pub finish: Option<String>,
     /// How many choices an OpenAI answer has. Default: the request's `n`, else 1.
     pub choices: Option<usize>,

@@ -34,6 +34,22 @@ pub(crate) struct Reading {
     pub(crate) breaker: Breaker,
 }
 
+impl Reading {
+    /// It is to be taken for a client that reads neither ids nor comments: that is how those of the dialect are, and it
+    /// has shown nothing else.
+    fn is_plain(&self, dialect: Dialect) -> bool {
+        !dialect.reads_ids() && !self.resumes && !self.control
+    }
+
+    /// What it is shown of a generation.
+    pub(crate) fn view(&self, dialect: Dialect, durability: Durability) -> View {
+        View {
+            ids: durability == Durability::Durable && !self.is_plain(dialect),
+            control: self.control,
+        }
+    }
+}
+
 /// A generation that the caller may read.
 pub(crate) struct Readable {
     pub(crate) window: Arc<Window>,
@@ -161,7 +177,7 @@ pub(crate) async fn read(
     let window = &found.window;
     elsewhere::catch_up(app, &found, cursor).await?;
     check(window, cursor, reading.any_epoch)?;
-    let reader = reader(app, window, cursor.seq, &reading).await?;
+    let reader = reader(app, &found, cursor.seq, &reading).await?;
     if !reader.has_more_to_show() {
         // Over, and nothing of it is left for this reader to see.
         if window.terminal().is_some() {
@@ -180,14 +196,12 @@ pub(crate) async fn read(
 /// A reader for whom the next entry is at hand.
 pub(crate) async fn reader(
     app: &App,
-    window: &Arc<Window>,
+    found: &Readable,
     after: Seq,
     reading: &Reading,
 ) -> Result<Reader, Error> {
-    let view = View {
-        ids: true,
-        control: reading.control,
-    };
+    let window = &found.window;
+    let view = reading.view(found.dialect(), Durability::Durable);
     let mut reader = Reader::new(Arc::clone(window), after, view);
     match timeout(app.edge.hold, reader.prepare()).await {
         Ok(Ok(())) => Ok(reader),
@@ -243,7 +257,8 @@ pub(crate) fn respond(
     let manner = Manner {
         resumes: reading.resumes,
         control: reading.control,
-        ids: durability == Durability::Durable,
+        ids: reading.view(dialect, durability).ids,
+        plain: reading.is_plain(dialect),
         dialect,
         heartbeat: app.edge.heartbeat,
     };

@@ -13,13 +13,13 @@ use std::time::SystemTime;
 
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, request};
-use streamweld_dialect::detect;
+use streamweld_dialect::{detect, model_in_path};
 use streamweld_generation::lifecycle::End;
 use streamweld_generation::{
     Access, Answer, Attached, Durability, Handle, Head, OrphanPolicy, Presence, Producer, RetryKey,
     Spec, Told,
 };
-use streamweld_journal::{BodyDigest, Epoch, Seq, StreamId, View, Window, WindowConfig};
+use streamweld_journal::{BodyDigest, Epoch, Seq, StreamId, Window, WindowConfig};
 use streamweld_upstream::{Coding, Source, UpstreamError};
 use tokio::sync::oneshot;
 
@@ -137,9 +137,12 @@ impl Candidate {
                 max_bytes: app.journal.per_generation,
             },
         );
+        let target = &self.parts.uri;
+        let dialect = detect(&self.parts.method, target.path(), target.query());
         let spec = Spec {
             id,
-            dialect: detect(&self.parts.method, self.parts.uri.path()),
+            dialect,
+            model: model_in_path(dialect, target.path()).map(str::to_owned),
             access: self.access,
             policy: self.policy,
             backend: app.backend.name().to_owned(),
@@ -266,10 +269,7 @@ impl Candidate {
             Ok(Told::Streaming((status, mut upstream), durability)) => {
                 head::strip_hop_by_hop(&mut upstream, &app.credentials);
                 head::strip_ours(&mut upstream);
-                let view = View {
-                    ids: durability == Durability::Durable,
-                    control: self.reading.control,
-                };
+                let view = self.reading.view(dialect, durability);
                 let attached = Attached::live(presence, Seq::ZERO, view);
                 let mut response = attach::respond(
                     app,
@@ -418,7 +418,7 @@ impl Held {
     /// Attaches a reader from the start.
     async fn attach(self, app: &App, reading: Reading) -> Result<Response<Body>, Error> {
         let pages = self.found.cross_origin();
-        let reader = attach::reader(app, &self.found.window, Seq::ZERO, &reading).await;
+        let reader = attach::reader(app, &self.found, Seq::ZERO, &reading).await;
         let response = reader.map(|reader| attach::attached(app, self.found, reader, reading));
         drop(self.presence);
         pages.share(response)

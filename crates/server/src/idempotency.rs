@@ -185,6 +185,7 @@ mod tests {
         let spec = Spec {
             id,
             dialect: Dialect::Generic,
+            model: None,
             access: Access::of(&CredentialHeaders::default(), |_| []),
             policy: OrphanPolicy::Continue,
             backend: "llm".to_owned(),

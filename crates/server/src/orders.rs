@@ -97,6 +97,7 @@ mod tests {
         let spec = Spec {
             id,
             dialect: Dialect::Generic,
+            model: None,
             access: Access::of(&CredentialHeaders::default(), |_| []),
             policy: OrphanPolicy::Cancel,
             backend: "llm".to_owned(),

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::Frame;
-use streamweld_dialect::{Dialect, error_ending};
-use streamweld_generation::{Alarm, Attached};
+use streamweld_dialect::{Dialect, as_shown};
+use streamweld_generation::{Alarm, Attached, error_form};
 use streamweld_journal::{Closed, Cursor, Kind, Step, Terminal};
 use streamweld_sse::HEARTBEAT;
 use tokio::time::Instant;
@@ -24,6 +24,8 @@ use tokio::time::Instant;
 use crate::body::{Abort, Chunk, Outstanding};
 use crate::io::Breaker;
 
+/// What takes the place of a heartbeat where a comment is no option.
+const PLAIN_HEARTBEAT: &[u8] = b"\n";
 /// The most that is handed over at once, so that a slow connection pins little.
 const MAX_RUN: usize = 256 << 10;
 /// How long the head gets to leave when the break is all that follows it. It cannot be seen leaving.
@@ -38,6 +40,8 @@ pub(crate) struct Manner {
     pub(crate) control: bool,
     /// Blocks carry ids.
     pub(crate) ids: bool,
+    /// It is a client that reads neither ids nor comments.
+    pub(crate) plain: bool,
     /// How its events are understood.
     pub(crate) dialect: Dialect,
     /// How long silence may last.
@@ -130,6 +134,9 @@ impl StreamBody {
                     terminal,
                     sequenced,
                 }) => {
+                    if terminal.kind == Kind::Error {
+                        ready!(this.poll_alone(cx));
+                    }
                     if let Some(form) = this.end(&terminal, sequenced) {
                         return this.hand_over(form);
                     }
@@ -138,6 +145,7 @@ impl StreamBody {
                     this.leave("retention has passed the reader by");
                 }
                 Poll::Ready(Step::Closed(why)) => {
+                    ready!(this.poll_alone(cx));
                     if let Some(form) = this.closed(why) {
                         return this.hand_over(form);
                     }
@@ -152,12 +160,25 @@ impl StreamBody {
                     if now >= due {
                         this.written = now;
                         this.beat.reset(now + this.manner.heartbeat);
-                        return this.hand_over(Bytes::from_static(HEARTBEAT));
+                        let beat = if this.manner.plain {
+                            PLAIN_HEARTBEAT
+                        } else {
+                            HEARTBEAT
+                        };
+                        return this.hand_over(Bytes::from_static(beat));
                     }
                     this.beat.reset(due);
                 }
             }
         }
+    }
+
+    /// A plain client sees an error only in a piece of its own: waits until what was handed over has left.
+    fn poll_alone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.manner.plain {
+            return Poll::Ready(());
+        }
+        self.outstanding.poll_none(cx)
     }
 
     fn hand_over(&mut self, bytes: Bytes) -> Poll<Option<Result<Frame<Chunk>, Abort>>> {
@@ -201,6 +222,9 @@ impl StreamBody {
                     out.extend_from_slice(format!("id: {id}\n").as_bytes());
                     out.extend_from_slice(&terminal.ending[at..]);
                 }
+                _ if failed && self.manner.plain => {
+                    out.extend_from_slice(as_shown(self.manner.dialect, &terminal.ending));
+                }
                 _ => out.extend_from_slice(&terminal.ending),
             }
         }
@@ -221,13 +245,13 @@ impl StreamBody {
                 "the journal lost a part of this answer",
             )),
         };
-        let form =
-            shown.map(|(code, message)| error_ending(self.manner.dialect, code, message).bytes);
-        self.last(
-            Bytes::from(form.unwrap_or_default()),
-            false,
-            "the generation was closed",
-        )
+        let (window, dialect) = (self.attached.window(), self.manner.dialect);
+        let form = shown.map(|(code, message)| error_form(window, dialect, code, message).bytes);
+        let mut form = Bytes::from(form.unwrap_or_default());
+        if self.manner.plain {
+            form = form.slice_ref(as_shown(dialect, &form));
+        }
+        self.last(form, false, "the generation was closed")
     }
 
     /// Decides what follows the form, and gives the form if there is one.

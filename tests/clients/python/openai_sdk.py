@@ -1,7 +1,8 @@
 """An application on the OpenAI SDK for Python, with the defaults of the SDK.
 
 Makes one streaming request for each argument, one after the other, and tells what it saw of each:
-`chat`, `chat_async`, `chat_helper`, `chat_helper_async`, `completions`, `completions_async`.
+`chat`, `chat_async`, `chat_helper`, `chat_helper_async`, `completions`, `completions_async`, `responses`,
+`responses_async`.
 BASE_URL is where it sends them.
 """
 
@@ -15,6 +16,7 @@ import report
 OPTIONS = {"base_url": os.environ["BASE_URL"] + "/v1", "api_key": "test"}
 CHAT = {"model": "mock", "messages": [{"role": "user", "content": "hi"}]}
 COMPLETION = {"model": "mock", "prompt": "hi", "stream": True}
+RESPONSE = {"model": "mock", "input": "hi", "stream": True}
 
 
 def seen(chunk):
@@ -26,7 +28,16 @@ def seen(chunk):
     return choice.finish_reason
 
 
-def read(stream):
+def seen_of_response(event):
+    """Tells the text of an event; gives the status that the response has at its end."""
+    if event.type == "response.output_text.delta":
+        report.text(event.delta)
+    elif event.type in ("response.completed", "response.incomplete"):
+        return event.response.status
+    return None
+
+
+def read(stream, seen=seen):
     report.head(stream.response)
     finish = None
     for chunk in stream:
@@ -34,7 +45,7 @@ def read(stream):
     report.whole(finish)
 
 
-async def read_async(stream):
+async def read_async(stream, seen=seen):
     report.head(stream.response)
     finish = None
     async for chunk in stream:
@@ -60,6 +71,17 @@ def chat_async():
 def completions_async():
     async def run():
         await read_async(await openai.AsyncOpenAI(**OPTIONS).completions.create(**COMPLETION))
+
+    asyncio.run(run())
+
+
+def responses():
+    read(openai.OpenAI(**OPTIONS).responses.create(**RESPONSE), seen_of_response)
+
+
+def responses_async():
+    async def run():
+        await read_async(await openai.AsyncOpenAI(**OPTIONS).responses.create(**RESPONSE), seen_of_response)
 
     asyncio.run(run())
 

@@ -52,6 +52,19 @@ const OPENAI_JAVASCRIPT: Sdk = Sdk {
     ],
 };
 
+const RESPONSES_PYTHON: Sdk = Sdk {
+    program: "openai_sdk.py",
+    ways: &[
+        ("responses", Dialect::OpenAiResponses),
+        ("responses_async", Dialect::OpenAiResponses),
+    ],
+};
+
+const RESPONSES_JAVASCRIPT: Sdk = Sdk {
+    program: "openai_sdk.mjs",
+    ways: &[("responses", Dialect::OpenAiResponses)],
+};
+
 impl Sdk {
     /// A program that asks in each way so many times.
     async fn start(&self, to: SocketAddr, times: usize) -> Program {
@@ -67,6 +80,7 @@ impl Sdk {
 fn finish(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::AnthropicMessages => "end_turn",
+        Dialect::OpenAiResponses => "completed",
         _ => "stop",
     }
 }
@@ -188,10 +202,11 @@ async fn whole(sdk: &Sdk) -> Vec<Row> {
             assert_eq!(id.len(), 26, "{way}: {id}");
         }
     }
-    let saw = format!(
-        "the whole text, heartbeats or not; stream id in the head; {} ways",
-        sdk.ways.len()
-    );
+    let ways = match sdk.ways.len() {
+        1 => "1 way".to_owned(),
+        ways => format!("{ways} ways"),
+    };
+    let saw = format!("the whole text, heartbeats or not; stream id in the head; {ways}");
     let row = Row::new(&program.client, "whole answer", saw);
     program.ended().await;
     vec![row]
@@ -387,8 +402,19 @@ async fn each(test: &'static str, story: impl AsyncFn(&Sdk) -> Vec<Row>) {
         story(&ANTHROPIC_PYTHON),
         story(&OPENAI_JAVASCRIPT)
     );
+    check(test, &[first, second, third]);
+}
+
+/// The same with those that know Responses.
+async fn each_of_responses(test: &'static str, story: impl AsyncFn(&Sdk) -> Vec<Row>) {
+    let (first, second) = tokio::join!(story(&RESPONSES_PYTHON), story(&RESPONSES_JAVASCRIPT));
+    check(test, &[first, second]);
+}
+
+#[track_caller]
+fn check(test: &'static str, rows: &[Vec<Row>]) {
     let mut seen = Seen::by(test);
-    for row in [first, second, third].iter().flatten() {
+    for row in rows.iter().flatten() {
         seen.row(row);
     }
     seen.check();
@@ -406,6 +432,20 @@ async fn a_whole_answer_is_whole_and_heartbeats_do_no_harm() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_answer_always_raises() {
     each("sdks::a_cut_answer_always_raises", cut).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_response_is_whole_and_heartbeats_do_no_harm() {
+    each_of_responses(
+        "sdks::a_whole_response_is_whole_and_heartbeats_do_no_harm",
+        whole,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_response_always_raises() {
+    each_of_responses("sdks::a_cut_response_always_raises", cut).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,15 +3,14 @@
 use serde::Serialize;
 use streamweld_sse::OneLine;
 
-use super::{Blocks, Ending};
+use super::{Blocks, Ending, name};
 use crate::Transcript;
 
 /// The event must be *named* `error`: clients raise by the name. The code is a member of its own
 /// beside the two that the API documents.
 pub(super) fn error(code: &str, message: &str) -> Ending {
     let mut blocks = Blocks::default();
-    push(
-        &mut blocks,
+    blocks.typed(
         ERROR,
         &Error {
             error: ErrorBody {
@@ -29,15 +28,14 @@ pub(super) fn error(code: &str, message: &str) -> Ending {
 pub(super) fn stopped(transcript: &Transcript) -> Ending {
     let mut blocks = Blocks::default();
     if !transcript.has_begun() {
-        push(&mut blocks, MESSAGE_START, &message_start());
+        blocks.typed(MESSAGE_START, &message_start());
     }
     for index in transcript.open_parts() {
-        push(&mut blocks, CONTENT_BLOCK_STOP, &Index { index });
+        blocks.typed(CONTENT_BLOCK_STOP, &Index { index });
     }
     if transcript.reasons().next().is_none() {
         let usage = transcript.usage();
-        push(
-            &mut blocks,
+        blocks.typed(
             MESSAGE_DELTA,
             &MessageDelta {
                 delta: Delta {
@@ -50,7 +48,7 @@ pub(super) fn stopped(transcript: &Transcript) -> Ending {
             },
         );
     }
-    push(&mut blocks, MESSAGE_STOP, &Empty {});
+    blocks.typed(MESSAGE_STOP, &Empty {});
     blocks.ending
 }
 
@@ -59,24 +57,6 @@ const MESSAGE_START: OneLine<'static> = name("message_start");
 const CONTENT_BLOCK_STOP: OneLine<'static> = name("content_block_stop");
 const MESSAGE_DELTA: OneLine<'static> = name("message_delta");
 const MESSAGE_STOP: OneLine<'static> = name("message_stop");
-
-const fn name(text: &'static str) -> OneLine<'static> {
-    OneLine::new(text).expect("event types have no line ends")
-}
-
-/// Adds one event; its name is also its `type`.
-fn push(blocks: &mut Blocks, name: OneLine<'static>, body: &impl Serialize) {
-    #[derive(Serialize)]
-    struct Typed<'a, T> {
-        #[serde(rename = "type")]
-        kind: &'a str,
-        #[serde(flatten)]
-        body: &'a T,
-    }
-
-    let kind = name.as_str();
-    blocks.json(Some(name), &Typed { kind, body });
-}
 
 fn message_start() -> MessageStart {
     MessageStart {

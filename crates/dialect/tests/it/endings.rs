@@ -1,7 +1,8 @@
 //! Endings of ours: exact bytes, and strings that cannot break out of them.
 
 use streamweld_dialect::{
-    BodyEnd, Dialect, Ending, Judge, Mark, Transcript, Verdict, error_ending, stopped_ending,
+    BodyEnd, Dialect, Ending, Judge, Mark, Transcript, Verdict, as_shown, error_ending,
+    stopped_ending,
 };
 use streamweld_sse::{Decoder, Limits};
 
@@ -16,7 +17,7 @@ fn check(ending: &Ending, expected: &str) {
 fn an_error_is_what_the_clients_of_the_dialect_raise() {
     let openai = "data: {\"error\":{\"message\":\"upstream ended\",\"type\":\"streamweld_error\",\
                   \"param\":null,\"code\":\"truncated\"}}\n\n";
-    let error = |dialect| error_ending(dialect, "truncated", "upstream ended");
+    let error = |dialect| error_ending(dialect, "truncated", "upstream ended", None);
     check(&error(Dialect::OpenAiChat), openai);
     check(&error(Dialect::OpenAiCompletions), openai);
     check(
@@ -24,14 +25,68 @@ fn an_error_is_what_the_clients_of_the_dialect_raise() {
         "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\
          \"message\":\"upstream ended\",\"code\":\"truncated\"}}\n\n",
     );
+    check(
+        &error(Dialect::OpenAiResponses),
+        "event: error\ndata: {\"type\":\"error\",\"code\":\"truncated\",\"message\":\"upstream ended\",\
+         \"param\":null,\"sequence_number\":0,\"error\":{\"type\":\"streamweld_error\",\
+         \"code\":\"truncated\",\"message\":\"upstream ended\",\"param\":null}}\n\n",
+    );
+    check(
+        &error(Dialect::Gemini),
+        "data: {\"error\":{\"code\":500,\"message\":\"upstream ended\",\"status\":\"INTERNAL\",\
+         \"details\":[{\"@type\":\"type.googleapis.com/google.rpc.ErrorInfo\",\
+         \"reason\":\"truncated\",\"domain\":\"streamweld\"}]}}\n\n",
+    );
     check(&error(Dialect::Generic), "");
+}
+
+#[test]
+fn an_error_of_a_response_has_the_next_number() {
+    for (last, number) in [
+        (
+            "data: {\"type\":\"keepalive\",\"sequence_number\":41}\n\n",
+            42,
+        ),
+        ("data: {\"type\":\"keepalive\"}\n\n", 0),
+        ("event: streamweld.open\ndata: {\"seq\":1}\n\n", 0),
+    ] {
+        each_event(last.as_bytes(), |last| {
+            let ending = error_ending(Dialect::OpenAiResponses, "c", "m", Some(last));
+            each_event(&ending.bytes, |event| {
+                let data: serde_json::Value = serde_json::from_str(&event.data()).unwrap();
+                assert_eq!(data["sequence_number"], number);
+            });
+        });
+    }
+}
+
+#[test]
+fn who_is_shown_no_ids_is_shown_an_error_of_gemini_that_is_no_event() {
+    for dialect in Dialect::ALL {
+        let ending = error_ending(dialect, "c", "m", None).bytes;
+        let shown = as_shown(dialect, &ending);
+        if dialect == Dialect::Gemini {
+            assert_eq!(shown, &ending["data: ".len()..]);
+            let json: serde_json::Value = serde_json::from_slice(shown).unwrap();
+            assert_eq!(json["error"]["message"], "m");
+            each_event(shown, |event| {
+                let mark = Judge::new(dialect).event(event);
+                assert!(matches!(mark, Mark::Failed { .. }));
+            });
+        } else {
+            assert_eq!(shown, ending);
+        }
+    }
 }
 
 #[test]
 fn a_message_stays_inside_its_string() {
     let message = "a\"b\\\r\n\ndata: [DONE]\n\n\u{2028}é\u{0}";
-    for dialect in [Dialect::OpenAiChat, Dialect::AnthropicMessages] {
-        let ending = error_ending(dialect, "c", message);
+    for dialect in Dialect::ALL {
+        if dialect == Dialect::Generic {
+            continue;
+        }
+        let ending = error_ending(dialect, "c", message, None);
         let mut events = 0;
         each_event(&ending.bytes, |event| {
             events += 1;
@@ -46,7 +101,7 @@ fn a_message_stays_inside_its_string() {
 fn an_error_of_ours_reads_as_an_upstream_error() {
     for dialect in Dialect::ALL {
         let mut judge = Judge::new(dialect);
-        each_event(&error_ending(dialect, "c", "m").bytes, |event| {
+        each_event(&error_ending(dialect, "c", "m", None).bytes, |event| {
             assert!(matches!(judge.event(event), Mark::Failed { .. }));
         });
     }

@@ -62,7 +62,7 @@ struct Outcome {
 #[test]
 fn every_fixture_gives_what_it_should() {
     let names = fixtures();
-    assert!(names.len() > 100, "only {} fixtures found", names.len());
+    assert!(names.len() > 220, "only {} fixtures found", names.len());
     for (dialect, path) in names {
         check(dialect, &path);
     }

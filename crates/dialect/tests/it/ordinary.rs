@@ -1,4 +1,7 @@
-//! The hot path against a slow, obvious judge: JSON values looked at one by one.
+//! The hot path against a slow, obvious judge: JSON values looked at one by one. Here of chat, below of others.
+
+mod gemini;
+mod responses;
 
 use std::collections::BTreeMap;
 
@@ -32,11 +35,7 @@ impl SlowJudge {
             };
         }
         let chunk: Value = serde_json::from_str(data).unwrap();
-        let falsy = [Value::Null, Value::from(""), Value::from(false)];
-        if chunk
-            .get("error")
-            .is_some_and(|error| !falsy.contains(error))
-        {
+        if is_error(chunk.get("error")) {
             return Meaning::Failed(FailureClass::UpstreamError);
         }
         for choice in chunk["choices"].as_array().into_iter().flatten() {
@@ -80,12 +79,7 @@ proptest! {
                 slow.asked = asked;
                 fast.expect(asked);
             }
-            let meaning = match fast_event(&mut fast, data) {
-                Mark::Event => Meaning::Event,
-                Mark::Skip => panic!("no event here is empty"),
-                Mark::End(_) => Meaning::Done,
-                Mark::Failed { failure, .. } => Meaning::Failed(failure.class),
-            };
+            let meaning = fast_event(&mut fast, None, data);
             prop_assert_eq!(&meaning, &slow.event(data), "{}", data);
             if meaning != Meaning::Event {
                 return Ok(());
@@ -97,42 +91,62 @@ proptest! {
     }
 }
 
-fn fast_event(judge: &mut Judge, data: &str) -> Mark {
-    let block = format!("data: {data}\n\n");
+fn fast_event(judge: &mut Judge, name: Option<&str>, data: &str) -> Meaning {
+    let name = name.map(|name| format!("event: {name}\n"));
+    let block = format!("{}data: {data}\n\n", name.unwrap_or_default());
     let mut input = block.as_bytes();
     let mut decoder = Decoder::new(Limits::default());
-    judge.event(&decoder.decode(&mut input).unwrap().unwrap())
+    match judge.event(&decoder.decode(&mut input).unwrap().unwrap()) {
+        Mark::Event => Meaning::Event,
+        Mark::Skip => panic!("no event here is empty"),
+        Mark::End(_) => Meaning::Done,
+        Mark::Failed { failure, .. } => Meaning::Failed(failure.class),
+    }
+}
+
+/// Both ways in which servers write JSON; texts here hold none of the replaced pairs.
+fn written(json: impl Strategy<Value = Value>) -> impl Strategy<Value = String> {
+    (json, any::<bool>()).prop_map(|(json, spaced)| {
+        let json = json.to_string();
+        if spaced {
+            json.replace("\":", "\" : ").replace(",\"", ", \"")
+        } else {
+            json
+        }
+    })
+}
+
+fn error() -> impl Strategy<Value = Option<Value>> {
+    member(prop_oneof![
+        6 => Just(Value::Null),
+        1 => Just(Value::from("")),
+        1 => Just(serde_json::json!({"message": "m"})),
+        1 => Just(Value::from("broken")),
+    ])
+}
+
+/// Whether this tells an error, as one would say it.
+fn is_error(error: Option<&Value>) -> bool {
+    let falsy = [Value::Null, Value::from(""), Value::from(false)];
+    error.is_some_and(|error| !falsy.contains(error))
 }
 
 fn event() -> impl Strategy<Value = String> {
     prop_oneof![
         1 => Just("[DONE]".to_owned()),
-        12 => (chunk(), any::<bool>()).prop_map(|(chunk, spaced)| {
-            // Both ways in which servers write JSON; texts here hold none of the replaced pairs.
-            let json = chunk.to_string();
-            if spaced { json.replace("\":", "\" : ").replace(",\"", ", \"") } else { json }
-        }),
+        12 => written(chunk()),
     ]
 }
 
 fn chunk() -> impl Strategy<Value = Value> {
     let choices = prop::collection::vec(choice(), 0..3);
-    (
-        choices,
-        member(prop_oneof![
-            6 => Just(Value::Null),
-            1 => Just(Value::from("")),
-            1 => Just(serde_json::json!({"message": "m"})),
-            1 => Just(Value::from("broken")),
-        ]),
-    )
-        .prop_map(|(choices, error)| {
-            let mut chunk = serde_json::json!({"id": "c", "choices": choices});
-            if let Some(error) = error {
-                chunk["error"] = error;
-            }
-            chunk
-        })
+    (choices, error()).prop_map(|(choices, error)| {
+        let mut chunk = serde_json::json!({"id": "c", "choices": choices});
+        if let Some(error) = error {
+            chunk["error"] = error;
+        }
+        chunk
+    })
 }
 
 fn choice() -> impl Strategy<Value = Value> {

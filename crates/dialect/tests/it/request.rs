@@ -186,6 +186,24 @@ fn prompts_are_counted() {
 }
 
 #[test]
+fn a_stream_is_asked_for_in_the_body_or_by_the_path() {
+    for stream in [false, true] {
+        let shape = RequestShape {
+            stream,
+            ..RequestShape::default()
+        };
+        for dialect in Dialect::ALL {
+            let known = match dialect {
+                Dialect::Gemini => true,
+                Dialect::Generic => false,
+                _ => stream,
+            };
+            assert_eq!(shape.is_known_to_stream(dialect), known, "{dialect}");
+        }
+    }
+}
+
+#[test]
 fn choices_are_n_for_each_prompt_where_there_are_prompts() {
     let shape = |n, prompts| RequestShape {
         n,
@@ -201,8 +219,14 @@ fn choices_are_n_for_each_prompt_where_there_are_prompts() {
     ] {
         assert_eq!(shape.choices(Dialect::OpenAiChat), chat);
         assert_eq!(shape.choices(Dialect::OpenAiCompletions), completions);
-        assert_eq!(shape.choices(Dialect::AnthropicMessages), 1);
-        assert_eq!(shape.choices(Dialect::Generic), 1);
+        for dialect in [
+            Dialect::OpenAiResponses,
+            Dialect::AnthropicMessages,
+            Dialect::Gemini,
+            Dialect::Generic,
+        ] {
+            assert_eq!(shape.choices(dialect), 1);
+        }
     }
 }
 

@@ -4,13 +4,14 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use streamweld_dialect::{Dialect, Ending, error_ending, stopped_ending};
+use streamweld_dialect::{Dialect, Ending, stopped_ending};
 use streamweld_journal::{Closed, Kind, Outcome, Refusal, TerminalParts, Window};
 use tokio::time::{sleep, timeout};
 
 use super::Producer;
 use crate::committer::Progress;
 use crate::counters::{Counters, EndLabels};
+use crate::form::error_form;
 use crate::lifecycle::End;
 use crate::log::Log;
 use crate::payload::{TerminalPayload, control_lines};
@@ -142,7 +143,7 @@ pub(crate) fn stage_end(
     let ending = ending.or_else(|| {
         let code = end.code()?;
         let message = end.message().unwrap_or_default();
-        Some(error_ending(dialect, code, &message))
+        Some(error_form(window, dialect, code, &message))
     });
     let (ending, id_at) = ending.map_or((Vec::new(), None), |ending| (ending.bytes, ending.id_at));
     window.stage_terminal(

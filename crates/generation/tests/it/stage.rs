@@ -106,6 +106,7 @@ impl Stage {
         let spec = Spec {
             id,
             dialect: setup.dialect,
+            model: None,
             access: Access::of(&CredentialHeaders::default(), |_| Vec::<&[u8]>::new()),
             policy: setup.policy,
             backend: "llm".to_owned(),

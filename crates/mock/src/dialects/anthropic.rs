@@ -154,7 +154,7 @@ impl Voice for Anthropic {
         self.template.fill(token, text, out);
     }
 
-    fn finish(&self, reason: &str) -> Vec<Vec<u8>> {
+    fn finish(&self, reason: &str, _events: usize) -> Vec<Vec<u8>> {
         let delta = Stop {
             stop_reason: reason,
             stop_sequence: None,

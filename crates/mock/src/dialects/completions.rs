@@ -110,7 +110,7 @@ impl Voice for Completions {
         template.fill(token, text, out);
     }
 
-    fn finish(&self, reason: &str) -> Vec<Vec<u8>> {
+    fn finish(&self, reason: &str, _events: usize) -> Vec<Vec<u8>> {
         let done = self.facts.completion_tokens;
         (0..self.facts.choices)
             .map(|index| {

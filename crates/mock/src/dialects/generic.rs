@@ -32,7 +32,7 @@ impl Voice for Generic {
         self.template.fill(token, text, out);
     }
 
-    fn finish(&self, _reason: &str) -> Vec<Vec<u8>> {
+    fn finish(&self, _reason: &str, _events: usize) -> Vec<Vec<u8>> {
         Vec::new()
     }
 

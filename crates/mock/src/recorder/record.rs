@@ -52,7 +52,9 @@ impl Request {
 
     /// What the request asks for, in this dialect.
     pub fn ask(&self, dialect: Dialect) -> Ask {
-        Ask::read(dialect, &self.body, self.index as u64 + 1)
+        let mut ask = Ask::read(dialect, &self.body, self.index as u64 + 1);
+        ask.stream &= !self.path().ends_with(":generateContent");
+        ask
     }
 }
 

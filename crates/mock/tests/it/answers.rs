@@ -161,18 +161,22 @@ async fn unstreamed_answers_carry_the_same_text() {
     for (dialect, pointer) in [
         (Dialect::OpenAiChat, "/choices/0/message/content"),
         (Dialect::OpenAiCompletions, "/choices/0/text"),
+        (Dialect::OpenAiResponses, "/output/0/content/0/text"),
         (Dialect::AnthropicMessages, "/content/0/text"),
+        (Dialect::Gemini, "/candidates/0/content/parts/0/text"),
     ] {
-        client
-            .post(dialect.path(), r#"{"model":"m","stream":false}"#)
-            .await;
+        let (path, model) = match dialect {
+            Dialect::Gemini => ("/v1beta/models/m:generateContent", "/modelVersion"),
+            _ => (dialect.path(), "/model"),
+        };
+        client.post(path, r#"{"model":"m","stream":false}"#).await;
         let (status, body) = client.json().await;
         assert_eq!(
             (status, body.pointer(pointer).unwrap()),
             (200, &json!("t1 t2")),
             "{dialect}"
         );
-        assert_eq!(body["model"], "m");
+        assert_eq!(body.pointer(model).unwrap(), "m");
     }
 }
 
