@@ -282,7 +282,6 @@ impl PairSetup {
                 tombstone: config.journal.retention,
                 total: config.journal.total,
                 claim: config.journal.claim,
-                lease: config.journal.lease,
                 window: WindowConfig {
                     max_bytes: config.journal.per_generation,
                 },

@@ -44,4 +44,4 @@ pub use config::Config;
 pub use journal::RedisJournal;
 pub use keys::{BadPrefix, Prefix};
 pub use link::{ConnectError, Timing};
-pub use target::{BadTarget, Target};
+pub use target::{RedisUrl, Target, UrlError};

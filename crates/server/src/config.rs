@@ -1,16 +1,12 @@
 //! What can be set. Each part is plain data with defaults; where values come from is the binary's business.
 
-mod place;
-
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use streamweld_generation::OrphanPolicy;
-use streamweld_journal::{CLAIM_TIME, Level, Memory, MemoryConfig};
+use streamweld_journal::{CLAIM_TIME, Memory, MemoryConfig};
 use streamweld_upstream::{Backend, UpstreamConfig};
-
-pub use self::place::{JournalUrl, JournalUrlError, Place};
 
 /// Everything that a server is made from.
 #[derive(Clone, Debug)]
@@ -54,21 +50,9 @@ impl Config {
     }
 }
 
-/// The journal.
+/// What any journal is asked for, wherever it is.
 #[derive(Clone, Debug)]
 pub struct JournalConfig {
-    /// Where it is. Default in memory: it needs nothing else, serves this process alone and ends with it.
-    pub place: Place,
-    /// Certificates to trust for a Redis with TLS besides the system's, in a PEM file that is read for each connection.
-    pub ca_file: Option<PathBuf>,
-    /// The password of the Redis, in a file that is read for each connection, so that it can be changed at any time.
-    pub password_file: Option<PathBuf>,
-    /// How much has to have happened before something is committed, where it is outside of this process. Default
-    /// `async`: a higher one loses less with a server, and costs the time of a replica or a disk for each batch.
-    pub level: Level,
-    /// Whether to start at all when the journal is out of reach, or not set up as it has to be. Default false: a
-    /// journal that fails costs durability and never an answer.
-    pub required: bool,
     /// Bytes of one generation in this process; beyond them its oldest entries go. A reader that needs them is told so,
     /// or is given them from Redis where the journal is there. Default 32 MiB, some 100,000 events.
     pub per_generation: usize,
@@ -81,31 +65,21 @@ pub struct JournalConfig {
     /// How long an idempotency key stays with a request that has not got its log yet and gives no sign of life; it
     /// gives one three times in that. Default 30 s: two signs may be lost, and a key whose holder died is soon free.
     pub claim: Duration,
-    /// How long another replica must have been silent, throughout, to be taken for dead; what it left is ended within two
-    /// of them. Default 10 s: shorter ends the readers' wait sooner, and takes a replica that only stood still for dead
-    /// sooner, which costs its running answers. It means nothing in memory.
-    pub lease: Duration,
 }
 
 impl Default for JournalConfig {
     fn default() -> Self {
         Self {
-            place: Place::Memory,
-            level: Level::Async,
-            required: false,
-            ca_file: None,
-            password_file: None,
             per_generation: 32 << 20,
             total: 512 << 20,
             retention: Duration::from_secs(600),
             claim: CLAIM_TIME,
-            lease: Duration::from_secs(10),
         }
     }
 }
 
 impl JournalConfig {
-    /// A journal in memory, whatever `place` says.
+    /// A journal in memory: it serves this process alone, and ends with it.
     #[must_use]
     pub fn memory(&self) -> Memory {
         Memory::new(MemoryConfig {
@@ -212,10 +186,6 @@ impl Secret {
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
-    }
-
-    fn as_str(&self) -> &str {
-        &self.0
     }
 }
 

@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Peer};
 use crate::body::Body;
-use crate::config::{Config, Place, Secret};
+use crate::config::{Config, Secret};
 use crate::connection::{Http, Phase};
 use crate::descriptors::Descriptors;
 use crate::metrics::Metrics;
@@ -46,9 +46,6 @@ pub enum BindError {
         /// Why.
         source: io::Error,
     },
-    /// The journal is to be somewhere else than in memory, and was not given.
-    #[error("a journal that is not in memory has to be connected first")]
-    Elsewhere,
     /// The way to the backend cannot be set up.
     #[error("cannot set up the connection to the backend")]
     Upstream(#[from] streamweld_upstream::ConfigError),
@@ -65,11 +62,8 @@ impl Server {
     /// Takes the listeners, with the memory journal.
     ///
     /// # Errors
-    /// A listener cannot be had, the TLS set-up for the backend is unusable, or the configuration names another journal.
+    /// A listener cannot be had, or the TLS set-up for the backend is unusable.
     pub async fn bind(config: Config) -> Result<Self, BindError> {
-        if config.journal.place != Place::Memory {
-            return Err(BindError::Elsewhere);
-        }
         let journal = config.journal.memory();
         Self::bind_with(config, Arc::new(journal), HealBounds::default()).await
     }

@@ -17,9 +17,11 @@ use clap::error::ErrorKind;
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use streamweld_generation::OrphanPolicy;
 use streamweld_journal::Level;
+use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::Script;
-use streamweld_server::config::{JournalUrl, JournalUrlError, Place, Secret};
+use streamweld_server::config::Secret;
 
+use crate::journal::Place;
 use crate::values::{
     JournalPlace, Member, Url, address, backend_name, certificates, credential_header, duration,
     journal_file, journal_size, orphan_policy, password_file, path_pattern, positive_duration,
@@ -47,7 +49,7 @@ impl Serve {
     ///
     /// # Errors
     /// It was written wrongly, which [`Args::read`] has refused already.
-    pub(crate) fn place(&self) -> Result<Place, JournalUrlError> {
+    pub(crate) fn place(&self) -> Result<Place, UrlError> {
         match (&self.journal_file, &self.journal) {
             (Some(url), _) => Ok(Place::Redis(url.clone())),
             (None, Some(place)) => place.checked(),
@@ -133,7 +135,7 @@ pub(crate) struct Serve {
     pub(crate) journal: Option<JournalPlace>,
     /// File with the URL of the Redis, so that a password stands nowhere else
     #[arg(long, env = "STREAMWELD_JOURNAL_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(journal_file))]
-    pub(crate) journal_file: Option<JournalUrl>,
+    pub(crate) journal_file: Option<RedisUrl>,
     /// PEM file with certificates to trust for a Redis with TLS, besides the system's
     #[arg(long, env = "STREAMWELD_JOURNAL_CA_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(certificates))]
     pub(crate) journal_ca_file: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use streamweld_generation::{HealBounds, OrphanPolicy};
-use streamweld_server::config::{EdgeConfig, GenerationConfig, JournalConfig, Place};
+use streamweld_server::config::{EdgeConfig, GenerationConfig, JournalConfig};
 use streamweld_server::{Config, Server};
 use streamweld_upstream::{Backend, Protocol, UpstreamConfig};
 use tokio::runtime::{Builder, Runtime};
@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tracing::info;
 
 use crate::args::Serve;
+use crate::journal::Place;
 use crate::signals::Signals;
 use crate::values::show_size;
 use crate::{journal, logging};
@@ -20,9 +21,9 @@ use crate::{journal, logging};
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(args: Serve) -> anyhow::Result<ExitCode> {
     logging::start(&args.log);
-    let config = config(&args)?;
+    let (config, journal) = (config(&args)?, journal(&args)?);
     let runtime = runtime(args.threads)?;
-    let code = runtime.block_on(serve(config))?;
+    let code = runtime.block_on(serve(config, journal))?;
     // Nothing is waited for any more: a blocking name lookup must not hold the exit up.
     runtime.shutdown_background();
     Ok(code)
@@ -47,15 +48,9 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             ..UpstreamConfig::default()
         },
         journal: JournalConfig {
-            place: args.place()?,
-            level: args.journal_durability.unwrap_or_default(),
-            required: args.journal_required,
-            ca_file: args.journal_ca_file.clone(),
-            password_file: args.journal_password_file.clone(),
             per_generation: bytes(args.per_generation().as_u64()),
             total: args.journal_total.as_u64(),
             retention: args.retention,
-            lease: args.presence_lease,
             ..JournalConfig::default()
         },
         generation: GenerationConfig {
@@ -83,10 +78,22 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
     })
 }
 
-async fn serve(config: Config) -> anyhow::Result<ExitCode> {
-    show(&config);
+/// Where its journal is to be.
+pub(crate) fn journal(args: &Serve) -> anyhow::Result<journal::Settings> {
+    Ok(journal::Settings {
+        place: args.place()?,
+        ca_file: args.journal_ca_file.clone(),
+        password_file: args.journal_password_file.clone(),
+        level: args.journal_durability.unwrap_or_default(),
+        required: args.journal_required,
+        lease: args.presence_lease,
+    })
+}
+
+async fn serve(config: Config, journal: journal::Settings) -> anyhow::Result<ExitCode> {
+    show(&config, &journal);
     let mut signals = Signals::new()?;
-    let journal = journal::open(&config.journal).await?;
+    let journal = journal::open(&journal, &config.journal).await?;
     let mut heal = HealBounds::default();
     heal.total = heal.total.min(bytes(config.journal.total));
     let server = Server::bind_with(config, journal, heal).await?;
@@ -106,7 +113,7 @@ async fn serve(config: Config) -> anyhow::Result<ExitCode> {
 }
 
 /// The effective configuration, one line for each part; never a secret.
-fn show(config: &Config) {
+fn show(config: &Config, journal: &journal::Settings) {
     let limit = |size: Option<u64>| size.map_or_else(|| "none".to_owned(), show_size);
     let time = |time| humantime::format_duration(time).to_string();
     let policy = |policy: OrphanPolicy| policy.to_string();
@@ -120,20 +127,18 @@ fn show(config: &Config) {
             .map_or_else(|| "none".to_owned(), time),
         "backend"
     );
+    let (place, level) = match &journal.place {
+        Place::Memory => ("memory".to_owned(), "none".to_owned()),
+        Place::Redis(url) => (url.to_string(), journal.level.to_string()),
+    };
     info!(
-        place = match &config.journal.place {
-            Place::Memory => "memory".to_owned(),
-            Place::Redis(url) => url.to_string(),
-        },
-        level = match &config.journal.place {
-            Place::Memory => "none".to_owned(),
-            Place::Redis(_) => config.journal.level.to_string(),
-        },
-        required = config.journal.required,
+        place,
+        level,
+        required = journal.required,
         per_generation = show_size(config.journal.per_generation as u64),
         total = show_size(config.journal.total),
         retention = time(config.journal.retention),
-        presence_lease = time(config.journal.lease),
+        presence_lease = time(journal.lease),
         "journal"
     );
     info!(

@@ -11,9 +11,12 @@ use bytesize::ByteSize;
 use http::HeaderName;
 use serde_json::{Map, Value};
 use streamweld_generation::OrphanPolicy;
+use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::{BadScript, Script};
-use streamweld_server::config::{JournalUrl, JournalUrlError, Place, Secret};
+use streamweld_server::config::Secret;
 use streamweld_upstream::{BackendUrl, BackendUrlError, Client, UpstreamConfig};
+
+use crate::journal::Place;
 
 /// The URL of a backend as it was written.
 ///
@@ -39,11 +42,11 @@ impl FromStr for Url {
 
 /// Where the journal is, as it was written. Told of no fault, as [`Url`] is.
 #[derive(Clone, Debug)]
-pub(crate) struct JournalPlace(Result<Place, JournalUrlError>);
+pub(crate) struct JournalPlace(Result<Place, UrlError>);
 
 impl JournalPlace {
     /// The place, if it is one.
-    pub(crate) fn checked(&self) -> Result<Place, JournalUrlError> {
+    pub(crate) fn checked(&self) -> Result<Place, UrlError> {
         self.0.clone()
     }
 }
@@ -57,8 +60,8 @@ impl FromStr for JournalPlace {
 }
 
 /// The URL of a journal in a file.
-pub(crate) fn journal_file(file: PathBuf) -> std::io::Result<JournalUrl> {
-    JournalUrl::from_file(&file)
+pub(crate) fn journal_file(file: PathBuf) -> std::io::Result<RedisUrl> {
+    RedisUrl::from_file(&file)
 }
 
 /// Letters, digits, `-`, `.` and `_`: it stands in JSON, log lines and addresses of people's own tools, and is quoted

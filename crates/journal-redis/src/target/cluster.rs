@@ -7,39 +7,29 @@ use std::sync::Arc;
 
 use redis::ConnectionAddr;
 
-use super::address::Address;
-use super::{BadTarget, Place, Target};
-
-/// Whether a URL means a cluster: with TLS or not, and what stands behind the scheme.
-pub(super) fn scheme(url: &str) -> Option<(bool, &str)> {
-    let plain = url.strip_prefix("redis+cluster://").map(|it| (false, it));
-    plain.or_else(|| url.strip_prefix("rediss+cluster://").map(|it| (true, it)))
-}
+use super::address::{Address, split_login};
+use super::url::Holds;
+use super::{Place, Target, UrlError};
 
 impl Target {
-    pub(super) fn parse_cluster(tls: bool, seeds: &str) -> Result<Self, BadTarget> {
-        let scheme = if tls { "rediss" } else { "redis" };
-        let (login, hosts) = match seeds.rsplit_once('@') {
-            Some((login, hosts)) => (format!("{login}@"), hosts),
-            None => (String::new(), seeds),
-        };
-        let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
-        // A cluster has no databases, and a query would be about the protocol.
-        if hosts.contains(['/', '?']) {
-            return Err(BadTarget);
+    /// Reads `[user[:password]@]host[:port][,host[:port]…]`, and what of it can be shown.
+    pub(super) fn cluster(tls: bool, text: &str) -> Result<(Self, String, Holds), UrlError> {
+        let (login, places) = split_login(text);
+        let places = places.strip_suffix('/').unwrap_or(places);
+        if places.contains('?') {
+            return Err(UrlError::Query);
         }
-        let seed = |host: &str| match Address::parse(&format!("{scheme}://{login}{host}/"))? {
-            address if matches!(address.at, ConnectionAddr::Tcp(..)) => Ok(Arc::new(address)),
-            _ => Err(BadTarget),
+        if places.contains('/') {
+            return Err(UrlError::Cluster);
+        }
+        let seed = |place| Address::at_place(tls, login, place, 6379, "").map(Arc::new);
+        let seeds: Vec<Arc<Address>> = places.split(',').map(seed).collect::<Result<_, _>>()?;
+        let first = seeds.first().ok_or(UrlError::Host)?;
+        let target = Self {
+            seeds: Some(seeds.clone().into()),
+            ..Self::of(Place::Fixed(Arc::clone(first)))
         };
-        let seeds: Vec<Arc<Address>> = hosts.split(',').map(seed).collect::<Result<_, _>>()?;
-        let first = seeds.first().ok_or(BadTarget)?;
-        Ok(Self {
-            place: Place::Fixed(Arc::clone(first)),
-            password_file: None,
-            ca_file: None,
-            seeds: Some(seeds.into()),
-        })
+        Ok((target, places.to_owned(), Holds::login(login)))
     }
 
     /// Whom to ask for the nodes, each with its host; `None` when this is no cluster.
@@ -115,20 +105,5 @@ mod tests {
     #[test]
     fn a_server_has_no_seeds() {
         assert!(Target::parse("redis://one").unwrap().seeds().is_none());
-    }
-
-    #[test]
-    fn a_cluster_has_no_databases() {
-        for url in [
-            "redis+cluster://",
-            "redis+cluster://one,",
-            "redis+cluster://one:7000/1",
-            "redis+cluster://one:7000?protocol=resp3",
-            "redis+cluster://:secret@one,two#insecure",
-            "redis+cluster://one:x",
-            "redis+cluster+unix:///run/redis.sock",
-        ] {
-            assert!(Target::parse(url).is_err(), "{url}");
-        }
     }
 }

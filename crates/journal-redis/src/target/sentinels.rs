@@ -13,9 +13,10 @@ use redis::{RedisConnectionInfo, Value};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::address::Address;
+use super::address::{Address, pairs, split_login, split_query};
 use super::ask::{ask, log_in};
-use super::{BadTarget, Trust};
+use super::url::Holds;
+use super::{Trust, UrlError};
 use crate::feed::{self, Feed, Heard};
 use crate::link::ConnectError;
 use crate::socket::Socket;
@@ -35,39 +36,34 @@ pub(super) struct Sentinels {
 }
 
 impl Sentinels {
-    /// Reads `[user:pass@]host[:port][,host[:port]…]/<service>[/db][?sentinel_user=..&sentinel_pass=..]`.
-    pub(super) fn parse(tls: bool, text: &str) -> Result<Self, BadTarget> {
-        let (text, query) = text.split_once('?').unwrap_or((text, ""));
-        let (authority, path) = text.split_once('/').ok_or(BadTarget)?;
-        let (login, hosts) = match authority.rsplit_once('@') {
-            Some((login, hosts)) => (format!("{login}@"), hosts),
-            None => (String::new(), authority),
-        };
+    /// Reads `[user[:password]@]host[:port][,host[:port]…]/service[/database][?sentinel_user=…&sentinel_pass=…]`, and
+    /// what of it can be shown.
+    pub(super) fn read(tls: bool, text: &str) -> Result<(Self, String, Holds), UrlError> {
+        let (text, query) = split_query(text);
+        let (authority, path) = text.split_once('/').ok_or(UrlError::Service)?;
+        let (login, places) = split_login(authority);
         let (service, database) = path.split_once('/').unwrap_or((path, ""));
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if service.is_empty() || !service.bytes().all(is_name) {
-            return Err(BadTarget);
+            return Err(UrlError::Service);
         }
         let own_login = sentinel_login(query)?;
-        let scheme = if tls { "rediss" } else { "redis" };
-        let sentinel = |host: &str| {
-            let port = if has_port(host) { "" } else { ":26379" };
-            // A sentinel has no databases, and a path would name one.
-            if host.is_empty() || host.contains('/') {
-                return Err(BadTarget);
-            }
-            Address::parse(&format!("{scheme}://{own_login}{host}{port}"))
-        };
-        let sentinels = hosts.split(',').map(sentinel).collect::<Result<_, _>>()?;
+        let sentinel = |place| Address::at_place(tls, own_login.as_deref(), place, 26379, "");
+        let sentinels = places.split(',').map(sentinel).collect::<Result<_, _>>()?;
         // The host is a placeholder: where the master is, is asked.
-        let master = Address::parse(&format!("{scheme}://{login}master/{database}"))?;
-        Ok(Self {
+        let master = Address::at_place(tls, login, "master", 6379, database)?;
+        let read = Self {
             sentinels,
             first: Mutex::default(),
             service: service.to_owned(),
             master,
             named: watch::Sender::new(None),
-        })
+        };
+        let holds = Holds {
+            others: own_login.is_some(),
+            ..Holds::login(login)
+        };
+        Ok((read, format!("{places}/{service}"), holds))
     }
 
     /// Who is to log in at the master.
@@ -238,28 +234,24 @@ fn bulk(word: &str) -> Value {
     Value::BulkString(word.as_bytes().to_vec())
 }
 
-/// Whether there is a port behind a host, which is in brackets when it has colons itself.
-fn has_port(host: &str) -> bool {
-    let behind = host.rsplit_once(']').map_or(host, |(_, behind)| behind);
-    behind.contains(':')
-}
-
-/// What stands before the host of a sentinel, from the query.
-fn sentinel_login(query: &str) -> Result<String, BadTarget> {
+/// Who is to log in at the sentinels, from the query, as `user:password`.
+fn sentinel_login(query: Option<&str>) -> Result<Option<String>, UrlError> {
     let (mut user, mut password) = ("", None);
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        match pair.split_once('=').ok_or(BadTarget)? {
-            ("sentinel_user", value) => user = value,
-            ("sentinel_pass", value) => password = Some(value),
-            _ => return Err(BadTarget),
+    for pair in pairs(query) {
+        match pair.split_once('=') {
+            Some(("sentinel_user", value)) => user = value,
+            Some(("sentinel_pass", value)) => password = Some(value),
+            _ => return Err(UrlError::SentinelQuery),
         }
     }
     // They are read again as a part of a URL, where these would be more than a part of a name.
-    let is_plain = |text: &str| !text.contains([':', '/', '@', '?', '#', '[', ']']);
+    let is_plain = |text: &str| !text.contains([':', '/', '@', '?', '[', ']']);
     match password {
-        None if user.is_empty() => Ok(String::new()),
-        Some(password) if is_plain(user) && is_plain(password) => Ok(format!("{user}:{password}@")),
-        _ => Err(BadTarget),
+        None if user.is_empty() => Ok(None),
+        Some(password) if is_plain(user) && is_plain(password) => {
+            Ok(Some(format!("{user}:{password}")))
+        }
+        _ => Err(UrlError::SentinelQuery),
     }
 }
 
@@ -272,11 +264,10 @@ mod tests {
     use super::*;
 
     fn sentinels() -> Arc<Sentinels> {
-        let parsed = Sentinels::parse(
-            false,
-            "user:pass@a:1,b,[::1],[::2]:3/main/2?sentinel_pass=x",
-        );
-        Arc::new(parsed.expect("good"))
+        let text = "user:pass@a:1,b,[::1],[::2]:3/main/2?sentinel_pass=x";
+        let (read, shown, _) = Sentinels::read(false, text).expect("good");
+        assert_eq!(shown, "a:1,b,[::1],[::2]:3/main");
+        Arc::new(read)
     }
 
     #[test]

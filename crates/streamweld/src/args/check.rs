@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use streamweld_server::config::{JournalUrl, Place};
+use streamweld_journal_redis::RedisUrl;
 use streamweld_upstream::BackendUrl;
 
 use super::{Command, Origin, Serve};
+use crate::journal::Place;
 use crate::values::{Url, show_size};
 
 /// Every fault, each naming the settings that it is about and what to do.
@@ -83,7 +84,7 @@ fn journal(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
     }
 }
 
-fn around_the_journal(args: &Serve, url: &JournalUrl, origin: &Origin<'_>) -> Vec<String> {
+fn around_the_journal(args: &Serve, url: &RedisUrl, origin: &Origin<'_>) -> Vec<String> {
     let mut faults = Vec::new();
     let by_file = args.journal_password_file.is_some();
     // A user alone is no secret when the password is in a file.

@@ -130,28 +130,36 @@ fn file(name: &str, text: &str) -> String {
     path.to_str().expect("plain").to_owned()
 }
 
+/// The journal that a line asks for.
+fn journal(line: &[&str]) -> crate::journal::Settings {
+    crate::serve::journal(&serve(line).expect("accepted")).expect("valid")
+}
+
 #[test]
 fn the_journal_is_memory_or_a_redis() {
-    let place = |line: &[&str]| {
-        let config = crate::serve::config(&serve(line).expect("accepted")).expect("valid");
-        match config.journal.place {
-            Place::Memory => "memory".to_owned(),
-            Place::Redis(url) => url.secret().to_owned(),
-        }
+    let place = |line: &[&str]| match journal(line).place {
+        Place::Memory => "memory".to_owned(),
+        Place::Redis(url) => format!("{url}, {}", if url.is_secret() { "secret" } else { "open" }),
     };
     assert_eq!(place(&[]), "memory");
     assert_eq!(place(&["--journal=memory"]), "memory");
-    for url in [
-        "redis://r:6379/1",
-        "redis+cluster://r:7000,s:7001",
-        "redis+unix:///run/redis.sock?db=1",
+    for (url, shown) in [
+        ("redis://r:6379/1", "redis://r:6379, open"),
+        (
+            "redis+cluster://r:7000,s:7001",
+            "redis+cluster://r:7000,s:7001, open",
+        ),
+        (
+            "redis+unix:///run/redis.sock?db=1",
+            "redis+unix:///run/redis.sock, open",
+        ),
     ] {
-        assert_eq!(place(&[&format!("--journal={url}")]), url);
+        assert_eq!(place(&[&format!("--journal={url}")]), shown);
     }
     let secret = "rediss://user:pass@r:6379";
     let path = file("url", &format!("{secret}\n"));
     let by_file = format!("--journal-file={path}");
-    assert_eq!(place(&[&by_file]), secret);
+    assert_eq!(place(&[&by_file]), "rediss://r:6379, secret");
     check(
         &[&by_file, "--journal=memory"],
         &["--journal ", "--journal-file", "leave one"],
@@ -177,7 +185,6 @@ fn the_journal_is_memory_or_a_redis() {
 fn the_files_of_a_journal_belong_to_a_redis() {
     let password = file("password", "hunter2\n");
     let by_password = format!("--journal-password-file={password}");
-    let config = |line: &[&str]| crate::serve::config(&serve(line).expect("accepted"));
     for url in [
         "redis://r",
         "redis://user@r",
@@ -185,8 +192,8 @@ fn the_files_of_a_journal_belong_to_a_redis() {
         "redis+cluster://user@a,b",
         "redis+unix:///s?user=user",
     ] {
-        let config = config(&[&format!("--journal={url}"), &by_password]).expect("valid");
-        let file = config.journal.password_file.expect("it is taken");
+        let journal = journal(&[&format!("--journal={url}"), &by_password]);
+        let file = journal.password_file.expect("it is taken");
         assert_eq!(file.to_str(), Some(password.as_str()));
     }
     check(&[&by_password], &["--journal-password-file", "in memory"]);
@@ -261,12 +268,11 @@ fn a_level_and_a_requirement_need_a_shared_journal() {
     let redis = "--journal=redis://r";
     for level in ["async", "replicated:2", "fsync"] {
         let line = [redis, &format!("--journal-durability={level}")];
-        let config = crate::serve::config(&serve(&line).expect("accepted")).expect("valid");
-        assert_eq!(config.journal.level.to_string(), level);
-        assert!(!config.journal.required);
+        let journal = journal(&line);
+        assert_eq!(journal.level.to_string(), level);
+        assert!(!journal.required);
     }
-    let config = crate::serve::config(&serve(&[redis, "--journal-required"]).expect("accepted"));
-    assert!(config.expect("valid").journal.required);
+    assert!(journal(&[redis, "--journal-required"]).required);
     for level in ["safe", "replicated", "replicated:0", "replicated:256"] {
         check(
             &[redis, &format!("--journal-durability={level}")],
