@@ -32,8 +32,9 @@ test: ## Everything that CI checks: lints, tests with real clients, documentatio
 	$(CARGO) test --workspace --locked -- --test-threads=8
 	@$(MAKE) doc
 
-test-browser: ## The stories of docs/clients.md in Chromium, which has to be installed (Debian: chromium)
-	$(CARGO) test --locked -p streamweld-tests --test it -- --ignored clients::browser::
+test-browser: ## The part of `make test` that is told in Chromium
+	scripts/setup-test.sh
+	$(CARGO) test --locked -p streamweld-tests --test it -- clients::browser:: clients::pages::
 
 check: lint doc ## The part of `make test` that needs no clients: lints, documentation, tidy
 	$(CARGO) test --locked -p streamweld-tests --test it -- tidy::

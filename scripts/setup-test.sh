@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Rust: Python and JavaScript clients, pinned, and Redis. Only what is missing, so
-# that a second run takes no time. Packages of the system need root or sudo; the rest stays inside the repository.
+# Installs what the tests need beside Rust: Python and JavaScript clients, pinned, curl, a browser, and Redis. Only what is
+# missing, so that a second run takes no time. Packages of the system need root or sudo; the rest stays inside the repository.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 clients=target/clients
@@ -88,6 +88,18 @@ node_clients() {
   put_stamp node "$stamp"
 }
 
+# CHROMIUM can name another one. Any version will do: what is tested is what browsers have in common.
+browser() {
+  local binary=${CHROMIUM:-chromium}
+  if ! command -v "$binary" >/dev/null; then
+    if [[ -n ${CHROMIUM:-} ]]; then
+      say "CHROMIUM names $CHROMIUM, which is not there"
+      exit 1
+    fi
+    system_install chromium
+  fi
+}
+
 redis_server() {
   local policy=/usr/sbin/policy-rc.d ours=
   if command -v redis-server >/dev/null && command -v redis-sentinel >/dev/null && command -v redis-cli >/dev/null; then
@@ -119,5 +131,7 @@ if [[ ${1:-} == redis ]]; then
 fi
 if [[ ${CI:-} == true ]]; then lint_tools; fi
 redis_server
+command -v curl >/dev/null || system_install curl
+browser
 python_clients
 node_clients

@@ -5,8 +5,13 @@
 //! fails. A story that only a raw socket can tell is told elsewhere.
 
 mod browser;
+mod chromium;
+mod curl;
+mod cuts;
 mod event_source;
+mod event_source_client;
 mod fetch_event_source;
+mod pages;
 mod program;
 mod scene;
 mod sdks;

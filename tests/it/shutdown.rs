@@ -1,5 +1,7 @@
 //! How a server ends (protocol.md 8.4), and what the process says while it lives.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use streamweld_mock::{Dialect, ErrorEvent, Mock, Outcome, Script};
@@ -253,7 +255,7 @@ async fn a_second_signal_ends_it_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_start_shows_what_is_in_effect_and_where_it_listens() {
     let folder = std::env::temp_dir().join(format!("streamweld-token-{}", std::process::id()));
-    std::fs::write(&folder, "planted-admin-token\n").expect("a file");
+    fs::write(&folder, "planted-admin-token\n").expect("a file");
     let token = format!("--admin-token-file={}", folder.display());
     let arguments = [
         token.as_str(),
@@ -270,7 +272,7 @@ async fn the_start_shows_what_is_in_effect_and_where_it_listens() {
     assert_eq!(operator.get("/admin/streams").await.status, 200);
     process.signal("TERM");
     let (_, output) = process.ended().await;
-    std::fs::remove_file(&folder).expect("it is ours");
+    fs::remove_file(&folder).expect("it is ours");
     for shown in ["my-backend", "7m", "cancel_after=42s", "3MiB"] {
         assert!(output.contains(shown), "{shown}: {output}");
     }
@@ -300,12 +302,15 @@ async fn nothing_confided_is_written_at_any_level() {
             message: "planted-failure".to_owned(),
             ..ErrorEvent::default()
         }));
+    let keys = Path::new(env!("CARGO_TARGET_TMPDIR")).join("url-keys");
+    fs::write(&keys, "planted-".repeat(4)).expect("a file");
     for format in ["text", "json"] {
         let arguments = [
             "--log-level=trace",
             &format!("--log-format={format}"),
             "--credential-header=x-own",
             "--durable-get=/feed",
+            &format!("--url-signing-key-file={}", keys.display()),
         ];
         let (mock, mut process) = process(Script::text("planted-output"), &arguments).await;
         let client = process.client().await;
@@ -324,11 +329,28 @@ async fn nothing_confided_is_written_at_any_level() {
         let path = Dialect::OpenAiChat.path();
         let response = client.send("POST", path, &prompt("a")).await;
         let id = response.id();
+        let url = response.header("x-streamweld-resume-url").expect("a URL");
+        let (url, capability) = (
+            url.to_owned(),
+            url.split_once("cap=r.").expect("it").1.to_owned(),
+        );
         let (body, end) = response.all().await;
         assert_eq!(end, End::Proper);
         assert!(texts(&body).contains("planted-output"));
         wait_end(&client, &id).await;
         client.events(&id).await.all().await;
+        assert_eq!(bare.get(&url).await.status, 200);
+        for (method, target) in [
+            ("GET", format!("{url}&last_event_id=99")),
+            ("GET", format!("{url}x")),
+            ("POST", url.replace("/events", "/stop")),
+            ("DELETE", url.clone()),
+        ] {
+            bare.send(method, &target, "").await.all().await;
+        }
+        let page = bare.with("origin", "https://app.example");
+        let asks = page.with("access-control-request-method", "GET");
+        asks.send("OPTIONS", &url, "").await.all().await;
         // Refusals, failures, a broken client, a body that is nobody's, a stop, what is passed through.
         client.send("POST", path, &prompt("b")).await.all().await;
         bare.events(&id).await.all().await;
@@ -370,7 +392,7 @@ async fn nothing_confided_is_written_at_any_level() {
         assert!(output.contains(&id), "the id is what logs speak of");
         let lines: Vec<_> = output
             .lines()
-            .filter(|line| line.contains("planted"))
+            .filter(|line| line.contains("planted") || line.contains(&capability))
             .collect();
         assert!(lines.is_empty(), "{format}: {lines:#?}");
     }

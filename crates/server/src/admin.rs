@@ -17,6 +17,7 @@ use subtle::ConstantTimeEq;
 use crate::app::{App, Peer};
 use crate::attach::{self, Readable};
 use crate::body::Body;
+use crate::caller::{Caller, Entry};
 use crate::client_body::ClientBody;
 use crate::config::Secret;
 use crate::error::{Error, ErrorCode};
@@ -99,12 +100,12 @@ async fn admin(
     match (method.as_str(), &segments[..]) {
         ("GET", ["streams"]) => list(app, query).await,
         ("GET", ["streams", id]) => {
-            let found = attach::find(app, streams::parse_id(id)?, None).await?;
+            let found = attach::find(app, streams::parse_id(id)?, &Caller::Operator).await?;
             Ok(streams::json(&State::whole(app, &found).await))
         }
         ("POST", ["streams", id, "stop"]) => {
             let (id, until) = (streams::parse_id(id)?, app.held());
-            let found = attach::find_until(app, id, None, Seq::ZERO, until).await?;
+            let found = attach::find_until(app, id, &Caller::Operator, Seq::ZERO, until).await?;
             streams::stop_as(app, found, By::Admin, until).await
         }
         (_, ["streams"] | ["streams", _]) => Err(Error::method_not_allowed("GET")),
@@ -153,6 +154,7 @@ async fn list(app: &App, query: Option<&str>) -> Result<Response<Body>, Error> {
         window,
         handle: None,
         follow: None,
+        entry: Entry::Own,
     }));
     found.sort_by(newest_first);
     // One that ended in between was found twice.

@@ -5,9 +5,7 @@ use std::time::SystemTime;
 
 use http::{HeaderMap, Response, StatusCode};
 use streamweld_dialect::Dialect;
-use streamweld_generation::{
-    Access, Attached, Durability, Handle, Head, Label, OpenPayload, Presence,
-};
+use streamweld_generation::{Attached, Durability, Handle, Head, Label, OpenPayload, Presence};
 use streamweld_journal::{
     Closed, Cursor, CursorError, Follow, Found, Reader, Seq, StreamId, View, Window,
 };
@@ -15,6 +13,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::app::App;
 use crate::body::Body;
+use crate::caller::{Caller, Entry};
+use crate::capability::Grant;
 use crate::cross_origin::CrossOrigin;
 use crate::elsewhere;
 use crate::error::{Error, ErrorCode};
@@ -31,6 +31,8 @@ pub(crate) struct Reading {
     pub(crate) resumes: bool,
     /// Its cursor says nothing of an epoch.
     pub(crate) any_epoch: bool,
+    /// What it may hand on. None for one that came by what was handed on itself.
+    pub(crate) grant: Option<Grant>,
     pub(crate) breaker: Breaker,
 }
 
@@ -57,15 +59,18 @@ pub(crate) struct Readable {
     pub(crate) handle: Option<Arc<Handle>>,
     /// Keeps the window up to date while another replica writes it.
     pub(crate) follow: Option<Follow>,
+    /// How the caller came to it.
+    pub(crate) entry: Entry,
 }
 
 impl Readable {
-    /// A generation that runs here.
+    /// A generation that runs here, for its maker or an operator.
     pub(crate) fn here(handle: Arc<Handle>) -> Self {
         Self {
             window: Arc::clone(handle.window()),
             handle: Some(handle),
             follow: None,
+            entry: Entry::Own,
         }
     }
 
@@ -97,47 +102,37 @@ impl Readable {
 }
 
 /// Finds a generation for a caller. Whoever may not read it is told what a stranger is told.
-pub(crate) async fn find(
-    app: &App,
-    id: StreamId,
-    access: Option<&Access>,
-) -> Result<Readable, Error> {
-    find_after(app, id, access, Seq::ZERO).await
+pub(crate) async fn find(app: &App, id: StreamId, caller: &Caller) -> Result<Readable, Error> {
+    find_after(app, id, caller, Seq::ZERO).await
 }
 
 /// The same, to read what comes after `after` only.
 pub(crate) async fn find_after(
     app: &App,
     id: StreamId,
-    access: Option<&Access>,
+    caller: &Caller,
     after: Seq,
 ) -> Result<Readable, Error> {
-    find_until(app, id, access, after, app.held()).await
+    find_until(app, id, caller, after, app.held()).await
 }
 
 /// The same, for a call that holds its caller until then in all.
 pub(crate) async fn find_until(
     app: &App,
     id: StreamId,
-    access: Option<&Access>,
+    caller: &Caller,
     after: Seq,
     until: Instant,
 ) -> Result<Readable, Error> {
-    let not_found = || {
-        Error::new(
-            ErrorCode::StreamNotFound,
-            "no such stream, or it was made with another credential",
-        )
-        .about(id)
-    };
-    let may_read = |digest: &[u8; 32]| access.is_none_or(|access| access.matches(digest));
+    let urls = &app.edge.resume_urls;
     if let Some(handle) = app.shared.registry.find(id) {
         // Before its head, and when it has no id to tell, nobody can know of it.
         if handle.head() == Head::Streaming(Durability::Durable) {
-            if !may_read(&handle.spec().access.digest()) {
-                return Err(not_found());
-            }
-            return Ok(Readable::here(handle));
+            let entry = caller.admit(urls, id, &handle.spec().access.digest())?;
+            return Ok(Readable {
+                entry,
+                ..Readable::here(handle)
+            });
         }
     }
     match look_up(app, id, after, until).await? {
@@ -145,17 +140,18 @@ pub(crate) async fn find_until(
             window,
             access,
             follow,
-        } if may_read(&access) => Ok(Readable {
+        } => Ok(Readable {
             window,
             handle: None,
             follow,
+            entry: caller.admit(urls, id, &access)?,
         }),
-        Found::Expired { access } if may_read(&access) => Err(Error::new(
-            ErrorCode::StreamExpired,
-            "its retention has ended; ask the model again",
-        )
-        .about(id)),
-        Found::Here { .. } | Found::Expired { .. } | Found::Unknown => Err(not_found()),
+        Found::Expired { access } => {
+            caller.admit(urls, id, &access)?;
+            let message = "its retention has ended; ask the model again";
+            Err(Error::new(ErrorCode::StreamExpired, message).about(id))
+        }
+        Found::Unknown => Err(caller.unknown(urls, id)),
     }
 }
 
@@ -268,7 +264,11 @@ pub(crate) fn respond(
         reading.breaker,
     )));
     let level = app.shared.journal.level();
-    *response.headers_mut() = head::durable(upstream, id, durability, level);
+    let mut head = head::durable(upstream, id, durability, level);
+    if let (Durability::Durable, Some(grant)) = (durability, reading.grant) {
+        grant.show(&app.edge.resume_urls, id, &mut head);
+    }
+    *response.headers_mut() = head;
     response
 }
 

@@ -1,5 +1,8 @@
 //! What can be set. Each part is plain data with defaults; where values come from is the binary's business.
 
+mod page_origin;
+mod resume_url;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +10,9 @@ use std::time::Duration;
 use streamweld_generation::OrphanPolicy;
 use streamweld_journal::{CLAIM_TIME, Memory, MemoryConfig};
 use streamweld_upstream::{Backend, UpstreamConfig};
+
+pub use self::page_origin::{PageOrigin, PageOriginError};
+pub use self::resume_url::{ResumeUrlConfig, SigningKeys};
 
 /// Everything that a server is made from.
 #[derive(Clone, Debug)]
@@ -140,6 +146,10 @@ pub struct EdgeConfig {
     pub max_request_body: Option<u64>,
     /// How much of a body is read ahead to compare it with an earlier one. Default 32 MiB.
     pub max_kept_body: usize,
+    /// Origins whose pages may use this server, whatever the backend says of them. Default none: the backend decides.
+    pub cors_origins: Vec<PageOrigin>,
+    /// URLs by which somebody without the credential can read a generation. Default none.
+    pub resume_urls: ResumeUrlConfig,
     /// How long a resume waits for a journal that is out of reach. Default 5 s: an `EventSource` gives up for good on
     /// any error status.
     pub hold: Duration,
@@ -154,6 +164,8 @@ impl Default for EdgeConfig {
             max_head: 64 << 10,
             max_request_body: None,
             max_kept_body: 32 << 20,
+            cors_origins: Vec::new(),
+            resume_urls: ResumeUrlConfig::default(),
             hold: Duration::from_secs(5),
         }
     }

@@ -2,7 +2,10 @@
 //!
 //! The backend decides, once, in the head that began a generation. What it said is kept beside the log and said again
 //! to whoever attaches; without it a page could read the first connection and no other. Nothing is added that the
-//! backend did not allow: our fields are exposed only where it has allowed an origin at all.
+//! backend did not allow: our fields are exposed only where it has allowed an origin at all. Pages of [origins that the
+//! operator lists](Listed) are another matter.
+
+mod listed;
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_METHOD,
@@ -13,6 +16,8 @@ use streamweld_generation::HeadFields;
 
 use crate::body::Body;
 use crate::error::Error;
+
+pub(crate) use self::listed::Listed;
 
 /// What a backend allows to pages, and that the fields of ours may be read with it.
 #[derive(Debug)]
@@ -70,12 +75,7 @@ pub(crate) fn kept(head: &HeaderMap) -> HeadFields {
 pub(crate) fn expose_ours(headers: &mut HeaderMap) {
     if headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
         // Also beside a `*` of the backend, which is no wildcard where a page sends credentials.
-        headers.append(
-            ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static(
-                "X-Streamweld-Stream-Id, X-Streamweld-Durability, X-Streamweld-Request-Id",
-            ),
-        );
+        headers.append(ACCESS_CONTROL_EXPOSE_HEADERS, OURS);
     }
 }
 
@@ -86,5 +86,9 @@ pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
+/// Our fields.
+const OURS: HeaderValue = HeaderValue::from_static(
+    "X-Streamweld-Stream-Id, X-Streamweld-Durability, X-Streamweld-Request-Id, X-Streamweld-Resume-Url",
+);
 /// Far above what a policy takes, with every method and dozens of field names, and little beside the log of any answer.
 const MAX_KEPT: usize = 4 << 10;

@@ -26,6 +26,7 @@ use tokio::sync::oneshot;
 use crate::app::{App, Peer};
 use crate::attach::{self, Readable, Reading};
 use crate::body::Body;
+use crate::capability::{Grant, Scope};
 use crate::client_body::ClientBody;
 use crate::error::{Error, ErrorCode};
 use crate::idempotency::{self, Key, Met, Waited};
@@ -77,11 +78,13 @@ impl Candidate {
         };
         let policy = policy(app, &parts)?;
         let control = streams::control(&parts.headers, parts.uri.query(), false)?;
+        let grant = Grant::new(access, Scope::wanted(&parts.headers)?);
         let retry = post.then(|| retry_key(&parts, &access, key, peer));
         let reading = Reading {
             any_epoch: false,
             control,
             resumes: false,
+            grant: Some(grant),
             breaker: peer.breaker.clone(),
         };
         Ok(Self {

@@ -11,7 +11,10 @@ use streamweld_journal::{Cursor, StreamId};
 use crate::app::{App, Peer};
 use crate::attach::{self, DataCursor, Reading};
 use crate::body::Body;
+use crate::caller::Caller;
+use crate::capability::{self, Grant, Scope};
 use crate::client_body::ClientBody;
+use crate::cross_origin::Listed;
 use crate::error::{Error, ErrorCode};
 use crate::route::{Route, is_durable_get};
 use crate::{cross_origin, durable, forward, head, idempotency, state, streams};
@@ -27,6 +30,7 @@ pub(crate) async fn handle(
 ) -> Response<Body> {
     let request_id = StreamId::generate(SystemTime::now()).to_string();
     let (request, asked) = ClientBody::of(request);
+    let pages = Listed::of(&app.edge.cors_origins, request.method(), request.headers());
     let mut framing = Framing::of(&request);
     let mut response = match unusable(&request) {
         Some(status) => {
@@ -35,15 +39,19 @@ pub(crate) async fn handle(
             *response.status_mut() = status;
             response
         }
-        None => match serve(&app, request, &peer, &request_id).await {
-            Ok(response) => response,
-            Err(error) => {
-                app.metrics.refused(error.code);
-                tracing::debug!(request_id, code = error.code.as_str(), "refused");
-                error.into_response(&request_id)
-            }
+        None => match pages.answer() {
+            Some(response) => response,
+            None => match serve(&app, request, &peer, &request_id).await {
+                Ok(response) => response,
+                Err(error) => {
+                    app.metrics.refused(error.code);
+                    tracing::debug!(request_id, code = error.code.as_str(), "refused");
+                    error.into_response(&request_id)
+                }
+            },
         },
     };
+    pages.finish(&mut response);
     response
         .headers_mut()
         .insert(head::REQUEST_ID, head::ascii(&request_id));
@@ -76,6 +84,7 @@ async fn serve(
     }
     // A browser asks without a credential, so that we could not say what is allowed without saying what there is.
     if cross_origin::is_preflight(&method, request.headers()) {
+        keep_capability(&mut request);
         return forward::pass(app, request, peer).await;
     }
     let (path, query, headers) = (
@@ -85,9 +94,9 @@ async fn serve(
     );
     let breaker = peer.breaker.clone();
     let ours = match Route::of(path) {
-        Route::State(id) => Some(streams::state(app, id, &method, headers).await),
+        Route::State(id) => Some(streams::state(app, id, &method, query, headers).await),
         Route::Events(id) => Some(streams::events(app, id, &method, query, headers, breaker).await),
-        Route::Stop(id) => Some(streams::stop(app, id, &method, headers).await),
+        Route::Stop(id) => Some(streams::stop(app, id, &method, query, headers).await),
         Route::Unknown => Some(Err(Error::new(
             ErrorCode::NotFound,
             "there is nothing at this path",
@@ -120,6 +129,14 @@ async fn serve(
     forward::pass(app, request, peer).await
 }
 
+/// What the backend is asked about a URL of ours is without its capability, which is good for whoever has it.
+fn keep_capability(request: &mut Request<ClientBody>) {
+    let uri = request.uri();
+    if capability::is_in(uri.query()) && Route::of(uri.path()) != Route::Backend {
+        *request.uri_mut() = uri.path().parse().expect("a path is a target");
+    }
+}
+
 /// What the same request, with a cursor of ours, gets.
 enum Again {
     Answer(Response<Body>),
@@ -140,7 +157,9 @@ async fn again(
     let headers = request.headers();
     let access = app.access(headers);
     let control = streams::control(headers, request.uri().query(), false)?;
-    let found = attach::find_after(app, cursor.stream, Some(&access), cursor.seq).await?;
+    let grant = Grant::new(access, Scope::wanted(headers)?);
+    let caller = Caller::with(access);
+    let found = attach::find_after(app, cursor.stream, &caller, cursor.seq).await?;
     let pages = found.cross_origin();
     let matching = match idempotency::key(headers, &access) {
         Ok(Some(key)) => idempotency::check_cursor(app, key, cursor.stream).await,
@@ -162,6 +181,7 @@ async fn again(
         any_epoch: false,
         control,
         resumes: true,
+        grant: Some(grant),
         breaker: peer.breaker.clone(),
     };
     let answer = attach::read(app, found, cursor, reading).await;

@@ -21,6 +21,8 @@ pub enum ErrorCode {
     BackendBadResponse,
     BackendTimeout,
     BackendUnreachable,
+    CapabilityExpired,
+    CapabilityScope,
     CursorAhead,
     CursorExpired,
     CursorMismatch,
@@ -47,11 +49,13 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in the order of the alphabet.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 28] = [
         Self::AlreadyTerminal,
         Self::BackendBadResponse,
         Self::BackendTimeout,
         Self::BackendUnreachable,
+        Self::CapabilityExpired,
+        Self::CapabilityScope,
         Self::CursorAhead,
         Self::CursorExpired,
         Self::CursorMismatch,
@@ -84,6 +88,8 @@ impl ErrorCode {
             Self::BackendBadResponse => "backend_bad_response",
             Self::BackendTimeout => "backend_timeout",
             Self::BackendUnreachable => "backend_unreachable",
+            Self::CapabilityExpired => "capability_expired",
+            Self::CapabilityScope => "capability_scope",
             Self::CursorAhead => "cursor_ahead",
             Self::CursorExpired => "cursor_expired",
             Self::CursorMismatch => "cursor_mismatch",
@@ -121,7 +127,9 @@ impl ErrorCode {
             | Self::InvalidParameter
             | Self::InvalidStreamId => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::CapabilityExpired | Self::CapabilityScope | Self::Forbidden => {
+                StatusCode::FORBIDDEN
+            }
             Self::NotFound | Self::StreamNotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::AlreadyTerminal | Self::CursorAhead | Self::JournalRegressed => {

@@ -13,6 +13,8 @@ use crate::cross_origin::expose_ours;
 pub(crate) const STREAM_ID: HeaderName = HeaderName::from_static("x-streamweld-stream-id");
 pub(crate) const DURABILITY: HeaderName = HeaderName::from_static("x-streamweld-durability");
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-streamweld-request-id");
+pub(crate) const RESUME_URL: HeaderName = HeaderName::from_static("x-streamweld-resume-url");
+pub(crate) const CAPABILITY: HeaderName = HeaderName::from_static("x-streamweld-capability");
 pub(crate) const EVENTS: HeaderName = HeaderName::from_static("x-streamweld-events");
 pub(crate) const ORPHAN_POLICY: HeaderName = HeaderName::from_static("x-streamweld-orphan-policy");
 pub(crate) const IDEMPOTENCY_KEY_OURS: HeaderName =

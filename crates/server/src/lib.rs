@@ -14,6 +14,8 @@ mod admin;
 mod app;
 mod attach;
 mod body;
+mod caller;
+mod capability;
 mod client_body;
 pub mod config;
 mod connection;

@@ -14,6 +14,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::app::App;
 use crate::attach::{self, Readable, Reading, invalid_cursor, unreadable};
 use crate::body::Body;
+use crate::caller::{Caller, Entry};
+use crate::capability::{Grant, Scope};
 use crate::error::{Error, ErrorCode};
 use crate::io::Breaker;
 use crate::state::{self, State, TerminalState};
@@ -33,11 +35,15 @@ pub(crate) async fn events(
     let control = control(headers, query, true)?;
     let cursor = cursor(id, query, headers);
     let after = cursor.as_ref().map_or(Seq::ZERO, |(cursor, _)| cursor.seq);
-    let found = attach::find_after(app, id, Some(&app.access(headers)), after).await?;
+    let access = app.access(headers);
+    let grant = Grant::new(access, Scope::wanted(headers)?);
+    let caller = Caller::of(access, query, Scope::Read);
+    let found = attach::find_after(app, id, &caller, after).await?;
     let reading = Reading {
         any_epoch: cursor.as_ref().is_ok_and(|(_, any_epoch)| *any_epoch),
         control,
         resumes: true,
+        grant: (found.entry == Entry::Own).then_some(grant),
         breaker,
     };
     let pages = found.cross_origin();
@@ -53,13 +59,19 @@ pub(crate) async fn state(
     app: &App,
     id: &str,
     method: &Method,
+    query: Option<&str>,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Error> {
     only(method, "GET")?;
-    let found = attach::find(app, parse_id(id)?, Some(&app.access(headers))).await?;
-    found
-        .cross_origin()
-        .share(Ok(json(&State::whole(app, &found).await)))
+    let (id, access) = (parse_id(id)?, app.access(headers));
+    let grant = Grant::new(access, Scope::wanted(headers)?);
+    let caller = Caller::of(access, query, Scope::Read);
+    let found = attach::find(app, id, &caller).await?;
+    let mut response = json(&State::whole(app, &found).await);
+    if found.entry == Entry::Own {
+        grant.show(&app.edge.resume_urls, id, response.headers_mut());
+    }
+    found.cross_origin().share(Ok(response))
 }
 
 /// Stops a generation for its client.
@@ -67,11 +79,13 @@ pub(crate) async fn stop(
     app: &Arc<App>,
     id: &str,
     method: &Method,
+    query: Option<&str>,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Error> {
     only(method, "POST")?;
-    let (id, access, until) = (parse_id(id)?, app.access(headers), app.held());
-    let found = attach::find_until(app, id, Some(&access), Seq::ZERO, until).await?;
+    let (id, until) = (parse_id(id)?, app.held());
+    let caller = Caller::of(app.access(headers), query, Scope::ReadAndStop);
+    let found = attach::find_until(app, id, &caller, Seq::ZERO, until).await?;
     let pages = found.cross_origin();
     pages.share(stop_as(app, found, By::Client, until).await)
 }

@@ -19,13 +19,13 @@ use streamweld_generation::OrphanPolicy;
 use streamweld_journal::Level;
 use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::Script;
-use streamweld_server::config::Secret;
+use streamweld_server::config::{PageOrigin, Secret, SigningKeys};
 
 use crate::journal::Place;
 use crate::values::{
     JournalPlace, Member, Url, address, backend_name, certificates, credential_header, duration,
     journal_file, journal_size, orphan_policy, password_file, path_pattern, positive_duration,
-    presence_lease, script, script_file, secret, size, two_addresses,
+    presence_lease, script, script_file, secret, signing_keys, size, two_addresses, url_prefix,
 };
 
 use self::origin::Origin;
@@ -43,6 +43,11 @@ impl Serve {
     pub(crate) fn per_generation(&self) -> ByteSize {
         let default = ByteSize::mib(32).min(self.journal_total);
         self.journal_per_generation.unwrap_or(default)
+    }
+
+    /// For how long there can be something to read of a generation that begins now.
+    pub(crate) fn longest(&self) -> Duration {
+        self.max_duration.saturating_add(self.retention)
     }
 
     /// Where the journal is.
@@ -179,6 +184,23 @@ pub(crate) struct Serve {
     /// Header field that carries a credential, beside the usual ones (repeatable)
     #[arg(long, env = "STREAMWELD_CREDENTIAL_HEADER", value_name = "NAME", value_delimiter = ',', value_parser = credential_header)]
     pub(crate) credential_header: Vec<http::HeaderName>,
+    /// Origin whose pages may use this server, whatever the backend says, such as `https://app.example` (repeatable)
+    #[arg(
+        long,
+        env = "STREAMWELD_CORS_ORIGIN",
+        value_name = "ORIGIN",
+        value_delimiter = ','
+    )]
+    pub(crate) cors_origin: Vec<PageOrigin>,
+    /// File with keys, one on each line: heads then have URLs by which a page reads without a credential. The first signs
+    #[arg(long, env = "STREAMWELD_URL_SIGNING_KEY_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(signing_keys))]
+    pub(crate) url_signing_key_file: Option<SigningKeys>,
+    /// How long such a URL is good [default: longest life and retention together]
+    #[arg(long, env = "STREAMWELD_URL_LIFETIME", value_name = "TIME", value_parser = positive_duration)]
+    pub(crate) url_lifetime: Option<Duration>,
+    /// What an ingress takes off the front of paths, to stand in such a URL again
+    #[arg(long, env = "STREAMWELD_URL_PREFIX", value_name = "PATH", value_parser = url_prefix)]
+    pub(crate) url_prefix: Option<String>,
 
     /// A comment line is sent after this long without a byte
     #[arg(long, env = "STREAMWELD_HEARTBEAT", value_name = "TIME", default_value = "15s", value_parser = positive_duration)]

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use streamweld_generation::{HealBounds, OrphanPolicy};
-use streamweld_server::config::{EdgeConfig, GenerationConfig, JournalConfig};
+use streamweld_server::config::{
+    EdgeConfig, GenerationConfig, JournalConfig, PageOrigin, ResumeUrlConfig,
+};
 use streamweld_server::{Config, Server};
 use streamweld_upstream::{Backend, Protocol, UpstreamConfig};
 use tokio::runtime::{Builder, Runtime};
@@ -71,6 +73,12 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             write_timeout: args.write_timeout,
             max_request_body: args.max_request_body.map(|size| size.as_u64()),
             max_kept_body: bytes(args.max_kept_body.as_u64()),
+            cors_origins: args.cors_origin.clone(),
+            resume_urls: ResumeUrlConfig {
+                keys: args.url_signing_key_file.clone().unwrap_or_default(),
+                lifetime: args.url_lifetime.unwrap_or_else(|| args.longest()),
+                prefix: args.url_prefix.clone().unwrap_or_default(),
+            },
             ..EdgeConfig::default()
         },
         admin_token: args.admin_token_file.clone(),
@@ -162,6 +170,14 @@ fn show(config: &Config, journal: &journal::Settings) {
         },
         shutdown_grace = time(config.shutdown_grace),
         "edge"
+    );
+    let urls = &config.edge.resume_urls;
+    info!(
+        cors_origins = ?config.edge.cors_origins.iter().map(PageOrigin::as_str).collect::<Vec<_>>(),
+        url_signing_keys = urls.keys.count(),
+        url_lifetime = time(urls.lifetime),
+        url_prefix = urls.prefix,
+        "pages"
     );
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use streamweld_generation::OrphanPolicy;
 use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::{BadScript, Script};
-use streamweld_server::config::Secret;
+use streamweld_server::config::{Secret, SigningKeys};
 use streamweld_upstream::{BackendUrl, BackendUrlError, Client, UpstreamConfig};
 
 use crate::journal::Place;
@@ -148,6 +148,26 @@ pub(crate) fn orphan_policy(text: &str) -> Result<OrphanPolicy, String> {
 /// The admin token in a file.
 pub(crate) fn secret(file: PathBuf) -> std::io::Result<Secret> {
     Secret::from_file(&file)
+}
+
+/// The keys in a file that URLs are signed with.
+pub(crate) fn signing_keys(file: PathBuf) -> std::io::Result<SigningKeys> {
+    SigningKeys::from_file(&file)
+}
+
+/// What stands in front of a path, as a URL has it.
+pub(crate) fn url_prefix(text: &str) -> Result<String, String> {
+    let in_a_path = |c: u8| c.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:@".contains(&c);
+    let fault = if !text.starts_with('/') || text.ends_with('/') {
+        "a prefix begins with `/` and ends without one, such as /llm"
+    } else if text.starts_with("//") {
+        "what begins with `//` is a host for a browser"
+    } else if !text.bytes().all(in_a_path) {
+        "write it as the path of a URL has it: a space as %20, other letters as the bytes of their UTF-8"
+    } else {
+        return Ok(text.to_owned());
+    };
+    Err(fault.to_owned())
 }
 
 /// A file with a password, which is read again whenever it is needed.

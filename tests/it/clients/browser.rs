@@ -1,70 +1,16 @@
 //! The `EventSource` and `fetch` of Chromium, in a page that the mock serves through the proxy.
 //!
-//! No driver stands between: the page plays its story and posts what it saw to the mock. These tests are not run
-//! unless asked for (`make test-browser`), for few machines have the browser.
+//! No driver stands between: the page plays its story and posts what it saw to the mock.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use streamweld_mock::{Cut, Dialect, FaultRelay, RelayPlan, RelayStep, Request, Script};
+use streamweld_mock::{Cut, Dialect, FaultRelay, RelayPlan, RelayStep, Script};
 use streamweld_tests::{CHAT, Harness, events};
 
+use super::chromium::{Browser, CLIENT, asked, report};
 use super::scene::{ANTHROPIC_EVENTS, events_of, expected, left_alone, with_feed};
 use super::seen::{Row, Seen};
-
-const CLIENT: &str = "Chromium";
-
-/// A browser that shows one page. It ends when it is dropped.
-struct Browser {
-    process: Child,
-    profile: PathBuf,
-}
-
-impl Browser {
-    fn open(url: &str) -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Its helpers may write a little longer than it lives, so that some of this can be left behind.
-        let profile = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join(format!("chromium-{}-{number}", std::process::id()));
-        let binary = std::env::var_os("CHROMIUM").unwrap_or_else(|| "chromium".into());
-        let process = Command::new(&binary)
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--disable-quic",
-                "--disable-sync",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--no-first-run",
-                "--no-proxy-server",
-            ])
-            .arg(format!("--user-data-dir={}", profile.display()))
-            .arg(url)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| {
-                panic!("{binary:?} cannot be run ({error}): install Chromium, or set CHROMIUM to its path")
-            });
-        Self { process, profile }
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        // All of this fails only where there is nothing left to end or to remove.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.profile);
-    }
-}
 
 /// What the page saw, playing `story` behind `relay`.
 async fn seen_by_page(
@@ -73,13 +19,18 @@ async fn seen_by_page(
     story: &str,
     more: &[(&str, &str)],
 ) -> Value {
-    let browser = open(harness, relay, story, more);
-    let seen = report(harness).await;
+    let browser = open(harness, relay, story, more).await;
+    let seen = report(&harness.mock).await;
     drop(browser);
     seen
 }
 
-fn open(harness: &Harness, relay: &FaultRelay, story: &str, more: &[(&str, &str)]) -> Browser {
+async fn open(
+    harness: &Harness,
+    relay: &FaultRelay,
+    story: &str,
+    more: &[(&str, &str)],
+) -> Browser {
     let page = Script {
         content_type: Some("text/html".to_owned()),
         ..Script::answer(200, include_str!("../../clients/browser/page.html"))
@@ -94,35 +45,7 @@ fn open(harness: &Harness, relay: &FaultRelay, story: &str, more: &[(&str, &str)
             format!("{name}={encoded}")
         })
         .collect();
-    Browser::open(&format!("{}/page?{}", relay.url(), query.join("&")))
-}
-
-/// Waits for the page's report.
-async fn report(harness: &Harness) -> Value {
-    let is_report = |request: &Request| request.path() == "/echo/report";
-    let recorder = harness
-        .mock
-        .recorder()
-        .with_deadline(Duration::from_secs(120));
-    recorder
-        .wait_until(|recorder| recorder.requests().iter().any(is_report))
-        .await
-        .expect("the page reports");
-    let requests = recorder.requests();
-    let report = requests
-        .into_iter()
-        .find(is_report)
-        .expect("it has just been seen");
-    let seen: Value = serde_json::from_slice(&report.body).expect("JSON");
-    assert!(seen.get("thrown").is_none(), "{seen}");
-    seen
-}
-
-/// The requests to this path that reached the backend.
-fn asked(harness: &Harness, path: &str) -> Vec<Request> {
-    let mut requests = harness.mock.recorder().requests();
-    requests.retain(|request| request.path() == path);
-    requests
+    Browser::open(&format!("{}/page?{}", relay.url(), query.join("&"))).await
 }
 
 /// A network that passes 6000 bytes of the answers of each connection, and then closes it. (A reset could take what was
@@ -162,7 +85,6 @@ fn data_of(seen: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Chromium: make test-browser"]
 async fn its_event_source_resumes_to_the_end_and_stops() {
     let mut seen = Seen::by("browser::its_event_source_resumes_to_the_end_and_stops");
     let script = Script::tokens(60);
@@ -171,7 +93,7 @@ async fn its_event_source_resumes_to_the_end_and_stops() {
     let relay = short_lived(&harness).await;
     let path = events_of(&id);
     let told = seen_by_page(&harness, &relay, "event_source", &[("path", &path)]).await;
-    let request = &asked(&harness, Dialect::OpenAiChat.path())[0];
+    let request = &asked(&harness.mock, Dialect::OpenAiChat.path())[0];
     assert_eq!(
         data_of(&told),
         expected(&script, request, Dialect::OpenAiChat)
@@ -190,7 +112,7 @@ async fn its_event_source_resumes_to_the_end_and_stops() {
     let harness = with_feed(&script).await;
     let relay = short_lived(&harness).await;
     let told = seen_by_page(&harness, &relay, "event_source", &[("path", "/feed")]).await;
-    let requests = asked(&harness, "/feed");
+    let requests = asked(&harness.mock, "/feed");
     assert_eq!(
         data_of(&told),
         expected(&script, &requests[0], Dialect::Generic)
@@ -206,7 +128,6 @@ async fn its_event_source_resumes_to_the_end_and_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Chromium: make test-browser"]
 async fn its_event_source_sees_an_error_once_and_stops() {
     let mut seen = Seen::by("browser::its_event_source_sees_an_error_once_and_stops");
     for (dialect, story) in [
@@ -230,7 +151,7 @@ async fn its_event_source_sees_an_error_once_and_stops() {
         let mut data = data_of(&told);
         let error = data.pop().expect("an event");
         assert!(error.contains("the mock engine failed"), "{error}");
-        let request = &asked(&harness, dialect.path())[0];
+        let request = &asked(&harness.mock, dialect.path())[0];
         assert_eq!(data, expected(&script, request, dialect));
         seen.row(&Row::new(
             CLIENT,
@@ -247,7 +168,7 @@ async fn its_event_source_sees_an_error_once_and_stops() {
     let harness = with_feed(&script).await;
     let relay = faithful(&harness).await;
     let told = seen_by_page(&harness, &relay, "event_source", &[("path", "/feed")]).await;
-    let requests = asked(&harness, "/feed");
+    let requests = asked(&harness.mock, "/feed");
     assert_eq!(
         data_of(&told),
         expected(&script, &requests[0], Dialect::Generic)
@@ -262,14 +183,13 @@ async fn its_event_source_sees_an_error_once_and_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Chromium: make test-browser"]
 async fn a_post_that_it_sends_again_unseen_joins() {
     let mut seen = Seen::by("browser::a_post_that_it_sends_again_unseen_joins");
     let path = Dialect::OpenAiChat.path();
     let script = Script::tokens(20).head_gate("begin");
     let harness = Harness::start(script.clone()).await;
     let relay = faithful(&harness).await;
-    let browser = open(&harness, &relay, "post", &[("path", path), ("body", CHAT)]);
+    let browser = open(&harness, &relay, "post", &[("path", path), ("body", CHAT)]).await;
     let recorder = harness
         .mock
         .recorder()
@@ -290,9 +210,9 @@ async fn a_post_that_it_sends_again_unseen_joins() {
         .await
         .expect("it sends it again");
     harness.mock.gates().release("begin");
-    let told = report(&harness).await;
+    let told = report(&harness.mock).await;
     drop(browser);
-    let requests = asked(&harness, path);
+    let requests = asked(&harness.mock, path);
     assert_eq!(requests.len(), 1, "the backend was asked twice");
     let body = told["text"].as_str().expect("text");
     assert_eq!(
@@ -309,7 +229,6 @@ async fn a_post_that_it_sends_again_unseen_joins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Chromium: make test-browser"]
 async fn a_cut_answer_throws_in_its_fetch() {
     let mut seen = Seen::by("browser::a_cut_answer_throws_in_its_fetch");
     let path = Dialect::OpenAiChat.path();
@@ -348,7 +267,6 @@ async fn elsewhere(harness: &Harness) -> FaultRelay {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Chromium: make test-browser"]
 async fn a_page_of_another_origin_resumes() {
     let mut seen = Seen::by("browser::a_page_of_another_origin_resumes");
     let script = Script {
@@ -361,7 +279,7 @@ async fn a_page_of_another_origin_resumes() {
     let path = format!("{}/feed", relay.url());
     let page = elsewhere(&harness).await;
     let told = seen_by_page(&harness, &page, "event_source", &[("path", &path)]).await;
-    let requests = asked(&harness, "/feed");
+    let requests = asked(&harness.mock, "/feed");
     assert_eq!(
         data_of(&told),
         expected(&allowed, &requests[0], Dialect::Generic)
@@ -390,7 +308,6 @@ async fn a_page_of_another_origin_resumes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Chromium: make test-browser"]
 async fn a_page_of_another_origin_learns_its_stream_and_uses_it() {
     let mut seen = Seen::by("browser::a_page_of_another_origin_learns_its_stream_and_uses_it");
     let path = Dialect::OpenAiChat.path();
@@ -410,7 +327,7 @@ async fn a_page_of_another_origin_learns_its_stream_and_uses_it() {
     let base = format!("http://{}", harness.client.addr);
     let more = [("base", &*base), ("path", path), ("body", CHAT)];
     let told = seen_by_page(&harness, &page, "post_and_look", &more).await;
-    let mut requests = asked(&harness, path);
+    let mut requests = asked(&harness.mock, path);
     requests.retain(|request| request.method == "POST");
     let all = expected(&script, &requests[0], Dialect::OpenAiChat);
     let text = |name: &str| told[name].as_str().expect("text").to_owned();

@@ -6,6 +6,7 @@
 use streamweld_mock::{Dialect, Script};
 use streamweld_tests::{Harness, blocks};
 
+use super::cuts::{self, CUTS, Places, STREAMS};
 use super::program::Program;
 use super::scene::{
     ANTHROPIC_EVENTS, cut_behind, cutting, events_of, expected, first, left_alone, with_feed,
@@ -19,6 +20,32 @@ async fn it_resumes_to_the_end_and_stops() {
     let mut seen = Seen::by("event_source::it_resumes_to_the_end_and_stops");
     seen.row(&resume);
     seen.row(&feed);
+    seen.check();
+}
+
+/// It holds no credential: the URL is what lets it read.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_cuts_lose_and_double_nothing() {
+    let script = cuts::script();
+    let harness = cuts::signing(script.clone()).await;
+    let mut places = Places::new();
+    let relays = places.relays(harness.client.addr, CUTS).await;
+    let urls = cuts::urls(&harness, &relays).await;
+    let (client, streams) = cuts::run("eventsource", &urls).await;
+    let all = expected(&script, &first(&harness), Dialect::OpenAiChat);
+    for stream in &streams {
+        stream.assert_exact(&all, &places);
+        assert_eq!(stream.cursors.len(), CUTS + 2, "{places:?}: {stream:?}");
+        assert_eq!(stream.statuses.last(), Some(&204), "{places:?}: {stream:?}");
+    }
+    assert_eq!(streams.len(), STREAMS, "{places:?}");
+    assert_eq!(harness.mock.recorder().count(), STREAMS);
+    let mut seen = Seen::by("event_source::two_hundred_cuts_lose_and_double_nothing");
+    seen.row(&Row::new(
+        &client,
+        "signed resume URLs of 40 chats, 200 cuts at random bytes",
+        "every event once; a `204` at the end of each, then closed; the backend was asked once for each",
+    ));
     seen.check();
 }
 

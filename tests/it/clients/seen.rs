@@ -69,8 +69,11 @@ fn document() -> String {
 fn every_row_names_a_test_that_checks_it() {
     let sources = [
         include_str!("browser.rs"),
+        include_str!("curl.rs"),
         include_str!("event_source.rs"),
+        include_str!("event_source_client.rs"),
         include_str!("fetch_event_source.rs"),
+        include_str!("pages.rs"),
         include_str!("sdks.rs"),
     ];
     let document = document();

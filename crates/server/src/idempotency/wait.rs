@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::{Key, look};
 use crate::app::App;
 use crate::attach::{self, Readable};
+use crate::caller::Caller;
 use crate::elsewhere::owner_lost;
 use crate::error::{Error, ErrorCode};
 
@@ -47,7 +48,7 @@ pub(crate) async fn wait(
                 "the request waited for the answer to the same one at another replica",
             ));
         }
-        let found = match attach::find(app, id, Some(access)).await {
+        let found = match attach::find(app, id, &Caller::with(*access)).await {
             Ok(found) => Some(found),
             // No log yet.
             Err(error) if error.code == ErrorCode::StreamNotFound => None,

@@ -39,6 +39,7 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
     }
     faults.extend(journal(args, origin));
     faults.extend(in_memory(args, origin));
+    faults.extend(resume_urls(args, origin));
     let (total, one) = (args.journal_total, args.per_generation());
     if total < one {
         faults.push(format!(
@@ -132,6 +133,42 @@ fn in_memory(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
         .into_iter()
         .filter(|(_, is_asked)| *is_asked)
         .map(fault)
+        .collect()
+}
+
+/// URLs that nobody signs, or that outlive what they are for.
+fn resume_urls(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
+    if args.url_signing_key_file.is_none() {
+        return [
+            ("url_lifetime", args.url_lifetime.is_some()),
+            ("url_prefix", args.url_prefix.is_some()),
+        ]
+        .iter()
+        .filter(|(_, is_there)| *is_there)
+        .map(|(setting, _)| {
+            format!(
+                "{} has no use without keys to sign URLs with; name them by {}, or leave it out",
+                origin.name(setting),
+                origin.name("url_signing_key_file"),
+            )
+        })
+        .collect();
+    }
+    let longest = args.longest();
+    let show = |time| humantime::format_duration(time);
+    args.url_lifetime
+        .filter(|lifetime| *lifetime > longest)
+        .iter()
+        .map(|lifetime| {
+            format!(
+                "{} ({}) is above {} and {} together ({}), after which there is nothing left to read; lower it",
+                origin.name("url_lifetime"),
+                show(*lifetime),
+                origin.name("max_duration"),
+                origin.name("retention"),
+                show(longest),
+            )
+        })
         .collect()
 }
 

@@ -62,6 +62,7 @@ fn times_have_a_unit_and_bounds() {
         "write-timeout",
         "connect-timeout",
         "first-byte-timeout",
+        "url-lifetime",
     ] {
         let flag = format!("--{setting}");
         check(&[&flag, "0s"], &[&flag, "above zero"]);
@@ -120,6 +121,70 @@ fn the_journal_holds_at_least_one_ring() {
         &["--journal-per-generation=255KiB"],
         &["--journal-per-generation", "256KiB"],
     );
+}
+
+#[test]
+fn origins_are_what_browsers_write() {
+    let config = |line: &[&str]| {
+        crate::serve::config(&serve(line).expect("accepted"))
+            .expect("valid")
+            .edge
+            .cors_origins
+    };
+    let two = ["https://app.example", "http://localhost:3000"];
+    let expected: Vec<PageOrigin> = two.iter().map(|one| one.parse().expect("one")).collect();
+    assert_eq!(config(&["--cors-origin", &two.join(",")]), expected);
+    let repeated = [&["--cors-origin", two[0]][..], &["--cors-origin", two[1]]].concat();
+    assert_eq!(config(&repeated), expected);
+    for (origin, said) in [
+        ("*", "every page"),
+        ("null", "sandboxed"),
+        ("app.example", "scheme://host"),
+        ("https://App.example/", "https://app.example"),
+        ("https://app.example,*", "every page"),
+    ] {
+        check(&["--cors-origin", origin], &["--cors-origin", said]);
+    }
+}
+
+#[test]
+fn urls_are_signed_with_keys_from_a_file() {
+    let key = "0123456789abcdef0123456789abcdef";
+    let keys = file("url-keys", &format!("{key}\n{key}{key}\n"));
+    let keys = format!("--url-signing-key-file={keys}");
+    let urls = |line: &[&str]| {
+        let config = crate::serve::config(&serve(line).expect("accepted")).expect("valid");
+        config.edge.resume_urls
+    };
+    let plain = urls(&[&keys]);
+    let shown = (plain.keys.count(), plain.lifetime, plain.prefix.as_str());
+    assert_eq!(shown, (2, Duration::from_secs(4200), ""));
+    let longest = urls(&[&keys, "--max-duration=2h", "--retention=1h"]);
+    assert_eq!(longest.lifetime, Duration::from_secs(3 * 3600));
+    let given = urls(&[&keys, "--url-lifetime=5m", "--url-prefix=/llm"]);
+    let shown = (given.lifetime, given.prefix.as_str());
+    assert_eq!(shown, (Duration::from_secs(300), "/llm"));
+
+    let short = file("url-key-short", &key[1..]);
+    let short = format!("--url-signing-key-file={short}");
+    check(&[&short], &["--url-signing-key-file", "at least 32"]);
+    let error = serve(&[&short]).expect_err("refused");
+    assert!(!error.contains(&key[1..]), "{error}");
+    let none = "--url-signing-key-file=/nonexistent";
+    check(&[none], &["--url-signing-key-file", "No such file"]);
+    for alone in ["--url-lifetime=5m", "--url-prefix=/llm"] {
+        let (flag, _) = alone.split_once('=').expect("a flag");
+        check(&[alone], &[flag, "--url-signing-key-file"]);
+    }
+    let (above, within) = ("--url-lifetime=70m 1s", "--url-lifetime=70m");
+    check(
+        &[&keys, above],
+        &["--url-lifetime (1h 10m 1s)", "--max-duration"],
+    );
+    accept(&[&keys, within]);
+    for prefix in ["llm", "/llm/", "/", "//host", "/a?b", "/a b"] {
+        check(&[&keys, "--url-prefix", prefix], &["--url-prefix"]);
+    }
 }
 
 /// The path of a file with this text.
