@@ -9,10 +9,10 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STREAMWELD := $(TARGET)/release/streamweld
 
-.PHONY: help demo demo-redis demo-llama test test-browser check lint doc fmt bench fuzz fresh
+.PHONY: help demo demo-redis demo-llama test test-browser test-clients clients-table check lint doc fmt bench fuzz fresh
 
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
 demo: $(STREAMWELD) ## Show what Streamweld does, against a mock of its own (needs Rust and a C compiler)
 	$(STREAMWELD) demo
@@ -35,6 +35,15 @@ test: ## Everything that CI checks: lints, tests with real clients, documentatio
 test-browser: ## The part of `make test` that is told in Chromium
 	scripts/setup-test.sh
 	$(CARGO) test --locked -p streamweld-tests --test it -- clients::browser:: clients::pages::
+
+test-clients: ## The stories of the SDKs, against any deployment: URL=http://HOST:PORT BACKEND=ADDRESS (CONTRIBUTING.md)
+	scripts/setup-test.sh
+	$(if $(URL),STREAMWELD_TEST_URL=$(URL) STREAMWELD_TEST_BACKEND_LISTEN=$(BACKEND)) \
+		$(CARGO) test --locked -p streamweld-tests --test it -- clients::sdks::
+
+clients-table: ## Write the rows of docs/clients.md anew, from what the clients see
+	scripts/setup-test.sh
+	STREAMWELD_WRITE_CLIENTS=1 $(CARGO) test --locked -p streamweld-tests --test it -- clients:: --test-threads=8
 
 check: lint doc ## The part of `make test` that needs no clients: lints, documentation, tidy
 	$(CARGO) test --locked -p streamweld-tests --test it -- tidy::

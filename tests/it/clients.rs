@@ -4,16 +4,21 @@
 //! they saw. What the tests find out is written in `docs/clients.md`, and a test whose rows there say something else
 //! fails. A story that only a raw socket can tell is told elsewhere.
 
+mod application;
 mod browser;
 mod chromium;
 mod curl;
 mod cuts;
+mod deployment;
 mod event_source;
 mod event_source_client;
 mod fetch_event_source;
+mod fixtures;
 mod pages;
 mod program;
+mod roster;
 mod scene;
 mod sdks;
 mod seen;
+mod streams;
 mod told;

@@ -16,8 +16,9 @@ use std::{fmt, str::FromStr};
 
 use http::Method;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::{Ask, ErrorEvent, Script, UsageChunk, ask::Prefix, text::Text};
+use crate::{Ask, Call, ErrorEvent, Script, UsageChunk, ask::Prefix, text::Text};
 
 /// The dialects that the mock speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -127,7 +128,11 @@ pub(crate) trait Voice: Send {
     fn opening(&self) -> Vec<Vec<u8>>;
     /// Appends a text event. `token` counts from the start of the whole text, `text` is escaped.
     fn text(&self, choice: usize, token: usize, text: &dyn Fn(&mut Vec<u8>), out: &mut Vec<u8>);
-    /// The finish with this reason, behind so many events.
+    /// The calls of tools, behind so many events.
+    fn calls(&self, _events: usize) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+    /// The finish with this reason, behind so many events. `abort` may come before the calls, any other behind them.
     fn finish(&self, reason: &str, events: usize) -> Vec<Vec<u8>>;
     /// The usage report, if it is an event of its own here and wanted.
     fn usage(&self) -> Option<Vec<u8>>;
@@ -145,6 +150,7 @@ pub(crate) struct Facts {
     pub(crate) model: String,
     pub(crate) choices: usize,
     pub(crate) finish: String,
+    pub(crate) calls: Vec<Call>,
     pub(crate) role_chunk: bool,
     pub(crate) usage_chunk: bool,
     pub(crate) continuous_usage: bool,
@@ -178,7 +184,17 @@ pub(crate) fn settle(script: &Script, ask: &Ask) -> (Facts, Text) {
         Dialect::Gemini => ("gemini", "STOP", "MAX_TOKENS"),
         Dialect::Generic => ("feed", "stop", "length"),
     };
-    let natural = if cut { short } else { whole };
+    let calls = if cut {
+        Vec::new()
+    } else {
+        script.calls.clone()
+    };
+    let natural = match dialect {
+        _ if cut => short,
+        Dialect::OpenAiChat if !calls.is_empty() => "tool_calls",
+        Dialect::AnthropicMessages if !calls.is_empty() => "tool_use",
+        _ => whole,
+    };
     let openai = matches!(dialect, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
     let facts = Facts {
         id: script
@@ -193,6 +209,7 @@ pub(crate) fn settle(script: &Script, ask: &Ask) -> (Facts, Text) {
             1
         },
         finish: script.finish.clone().unwrap_or_else(|| natural.to_owned()),
+        calls,
         role_chunk: script.role_chunk,
         usage_chunk: match script.usage {
             UsageChunk::Asked => ask.include_usage,
@@ -237,6 +254,13 @@ pub(crate) fn event(name: Option<&str>, data: &str) -> Vec<u8> {
 /// Our own shapes hold only strings, numbers and lists of them, which cannot fail to serialise.
 pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data serialises")
+}
+
+/// The arguments of a call as JSON, and the pieces in which they are streamed.
+fn arguments(call: &Call) -> (String, Vec<String>) {
+    let whole = Value::Object(call.arguments.clone()).to_string();
+    let pieces = Text::pieces(&whole);
+    (whole, pieces)
 }
 
 /// The usage report of a whole OpenAI answer.

@@ -56,6 +56,6 @@ pub use recorder::{Ending, Outcome, Recorder, Request, TimedOut};
 
 pub use relay::{Direction, FaultRelay, RelayPlan, RelayStep, Welcome};
 pub use script::{
-    Abort, BadScript, Cut, Deed, Encoding, End, ErrorEvent, Framing, LineEnd, Mark, Point, Raw,
-    RawStep, Script, UnknownEnd, UsageChunk, Writes,
+    Abort, BadScript, Call, Cut, Deed, Encoding, End, ErrorEvent, Framing, LineEnd, Mark, Point,
+    Raw, RawStep, Script, UnknownEnd, UsageChunk, Writes,
 };

@@ -257,9 +257,9 @@ fn closing(voice: &dyn Voice, end: &End, finish: &str, before: usize) -> Vec<Vec
         End::NoSentinel | End::SilenceAfterFinish => (true, false),
         _ => (true, true),
     };
-    let mut events = Vec::new();
+    let mut events = voice.calls(before);
     if finished {
-        events.extend(voice.finish(finish, before));
+        events.extend(voice.finish(finish, before + events.len()));
         events.extend(voice.usage());
     }
     if sentinel {

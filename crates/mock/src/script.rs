@@ -39,6 +39,7 @@
 //! `{"marks": [{"after": 20, "do": {"pause": "30s"}}], "end": "fin_after:20"}`.
 
 mod build;
+mod call;
 mod end;
 mod expect;
 mod mark;
@@ -54,6 +55,7 @@ use serde_json::Value;
 
 use crate::Dialect;
 
+pub use call::Call;
 pub use end::{Abort, End, ErrorEvent, Point, UnknownEnd};
 pub use mark::{Deed, Mark};
 pub use patch::BadScript;
@@ -73,8 +75,11 @@ pub struct Script {
     /// numbered words.
     pub tokens: Option<usize>,
     /// The finish reason. Default: what the dialect says of a whole answer (`stop`, `end_turn`, `completed`,
-    /// `STOP`), or of one that the request's token limit cut. Of Responses it decides which event ends it.
+    /// `STOP`), of one that calls a tool (`tool_calls`, `tool_use`), or of one that the request's token limit cut. Of Responses it decides which event ends it.
     pub finish: Option<String>,
+    /// The tools that a streamed answer calls, behind its text. Not in an answer that a limit cut, and not in legacy
+    /// Completions or a generic stream, which have no calls.
+    pub calls: Vec<Call>,
     /// How many choices an OpenAI answer has. Default: the request's `n`, else 1.
     pub choices: Option<usize>,
     /// The model name in the answer. Default: the request's.
@@ -168,6 +173,7 @@ impl Default for Script {
             text: None,
             tokens: None,
             finish: None,
+            calls: Vec::new(),
             choices: None,
             model: None,
             id: None,

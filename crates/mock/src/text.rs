@@ -53,6 +53,11 @@ impl Text {
         }
     }
 
+    /// A text, cut as the text of an answer is.
+    pub(crate) fn pieces(text: &str) -> Vec<String> {
+        split(text).into_iter().map(|word| word.raw).collect()
+    }
+
     /// The tokens of this answer, from the one it begins with.
     pub(crate) fn range(&self) -> std::ops::Range<usize> {
         self.start.0..self.count

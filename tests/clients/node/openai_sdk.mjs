@@ -1,58 +1,71 @@
 // An application on the OpenAI SDK for JavaScript, with the defaults of the SDK.
-//
-// Makes one streaming request for each argument, one after the other, and tells what it saw of each: `chat`,
-// `chat_helper`, `completions`, `responses`. BASE_URL is where it sends them.
 
 import OpenAI from 'openai'
 
-import { client, tell } from './report.mjs'
+import { serve } from './application.mjs'
 
-const openai = new OpenAI({ baseURL: `${process.env.BASE_URL}/v1`, apiKey: 'test' })
-const CHAT = { model: 'mock', messages: [{ role: 'user', content: 'hi' }] }
-const COMPLETION = { model: 'mock', prompt: 'hi' }
-const RESPONSE = { model: 'mock', input: 'hi' }
+const messages = [{ role: 'user', content: 'hi' }]
+const client = (run) => new OpenAI({ baseURL: `${run.base}/v1`, apiKey: 'test' })
 
-async function read({ data: stream, response }) {
-  tell({ head: response.headers.get('x-streamweld-stream-id') })
-  let finish = null
-  for await (const chunk of stream) {
-    const choice = chunk.choices[0]
-    const text = choice?.text ?? choice?.delta?.content
-    if (text) tell({ text })
-    finish = choice?.finish_reason ?? finish
-  }
-  tell({ whole: finish })
-}
-
-const runs = {
-  chat: async () => read(await openai.chat.completions.create({ ...CHAT, stream: true }).withResponse()),
-
-  completions: async () => read(await openai.completions.create({ ...COMPLETION, stream: true }).withResponse()),
-
-  async responses() {
-    const { data: stream, response } = await openai.responses.create({ ...RESPONSE, stream: true }).withResponse()
-    tell({ head: response.headers.get('x-streamweld-stream-id') })
-    let finish = null
-    for await (const event of stream) {
-      if (event.type === 'response.output_text.delta') tell({ text: event.delta })
-      if (event.type === 'response.completed') finish = event.response.status
+/** Chunks of chat or completions. */
+async function chunks(run, { data, response }) {
+  run.head(response.headers)
+  let finish
+  for await (const chunk of data) {
+    run.object(chunk)
+    for (const choice of chunk.choices) {
+      if (choice.index !== 0) continue
+      run.text(choice.text ?? choice.delta?.content)
+      finish = choice.finish_reason ?? finish
     }
-    tell({ whole: finish })
-  },
-
-  async chat_helper() {
-    const stream = openai.chat.completions.stream(CHAT)
-    stream.on('content', (text) => tell({ text }))
-    const final = await stream.finalChatCompletion()
-    tell({ whole: final.choices[0].finish_reason })
-  },
-}
-
-client('openai')
-for (const name of process.argv.slice(2)) {
-  try {
-    await runs[name]()
-  } catch (error) {
-    tell({ raised: error.constructor.name, message: `${error.message}${error.cause ? `: ${error.cause.message}` : ''}` })
   }
+  return finish
 }
+
+function see(run, event) {
+  run.object(event)
+  if (event.type === 'response.output_text.delta') run.text(event.delta)
+}
+
+serve('openai', {
+  async chat(run) {
+    const asked = client(run).chat.completions.create({ model: 'mock', messages, n: run.n, stream: true })
+    return chunks(run, await asked.withResponse())
+  },
+
+  async chat_helper(run) {
+    const stream = client(run).chat.completions.stream({ model: 'mock', messages, n: run.n })
+    for await (const chunk of stream) {
+      run.object(chunk)
+      for (const { index, delta } of chunk.choices) if (index === 0) run.text(delta.content)
+    }
+    const final = await stream.finalChatCompletion()
+    run.object(final)
+    return final.choices[0].finish_reason
+  },
+
+  async completions(run) {
+    const asked = client(run).completions.create({ model: 'mock', prompt: 'hi', n: run.n, stream: true })
+    return chunks(run, await asked.withResponse())
+  },
+
+  async responses(run) {
+    const asked = client(run).responses.create({ model: 'mock', input: 'hi', stream: true })
+    const { data, response } = await asked.withResponse()
+    run.head(response.headers)
+    let finish
+    for await (const event of data) {
+      see(run, event)
+      if (event.type === 'response.completed' || event.type === 'response.incomplete') finish = event.response.status
+    }
+    return finish
+  },
+
+  async responses_helper(run) {
+    const stream = client(run).responses.stream({ model: 'mock', input: 'hi' })
+    for await (const event of stream) see(run, event)
+    const final = await stream.finalResponse()
+    run.object(final)
+    return final.status
+  },
+})

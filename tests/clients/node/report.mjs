@@ -8,10 +8,15 @@ export function tell(line) {
   writeSync(1, JSON.stringify(line) + '\n')
 }
 
-/** The first line: which client this is. */
-export function client(name) {
+/** The first line: which client this is, and which other packages belong to it. */
+export function client(name, others = []) {
+  const more = others.map((other) => `, ${other} ${version(other)}`)
+  tell({ client: name, version: [version(name), ...more].join('') })
+}
+
+function version(name) {
   const manifest = new URL(`node_modules/${name}/package.json`, import.meta.url)
-  tell({ client: name, version: JSON.parse(readFileSync(manifest)).version })
+  return JSON.parse(readFileSync(manifest)).version
 }
 
 /** Tells of every request that leaves this process and of every answer, without touching the client. */

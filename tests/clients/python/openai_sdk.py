@@ -1,114 +1,141 @@
-"""An application on the OpenAI SDK for Python, with the defaults of the SDK.
-
-Makes one streaming request for each argument, one after the other, and tells what it saw of each:
-`chat`, `chat_async`, `chat_helper`, `chat_helper_async`, `completions`, `completions_async`, `responses`,
-`responses_async`.
-BASE_URL is where it sends them.
-"""
-
-import asyncio
-import os
+"""An application on the OpenAI SDK for Python, with the defaults of the SDK."""
 
 import openai
 
-import report
+import application
 
-OPTIONS = {"base_url": os.environ["BASE_URL"] + "/v1", "api_key": "test"}
-CHAT = {"model": "mock", "messages": [{"role": "user", "content": "hi"}]}
-COMPLETION = {"model": "mock", "prompt": "hi", "stream": True}
-RESPONSE = {"model": "mock", "input": "hi", "stream": True}
+MESSAGES = [{"role": "user", "content": "hi"}]
 
 
-def seen(chunk):
-    """Tells the text of a chunk; gives its finish reason, if there is one."""
-    if not chunk.choices:
-        return None
-    choice = chunk.choices[0]
-    report.text(choice.text if hasattr(choice, "text") else choice.delta.content)
-    return choice.finish_reason
+CLIENT = openai.OpenAI(base_url="http://localhost/v1", api_key="test")
+CLIENT_ASYNC = openai.AsyncOpenAI(base_url="http://localhost/v1", api_key="test")
 
 
-def seen_of_response(event):
-    """Tells the text of an event; gives the status that the response has at its end."""
+def sync(run):
+    return CLIENT.with_options(base_url=run.base + "/v1")
+
+
+def other(run):
+    return CLIENT_ASYNC.with_options(base_url=run.base + "/v1")
+
+
+def see_chunk(run, chunk):
+    """Tells of a chunk of chat or completions; gives its finish reason, if there is one."""
+    run.object(chunk.model_dump(mode="json", warnings=False))
+    finish = None
+    for choice in chunk.choices:
+        if choice.index == 0:
+            run.text(choice.text if hasattr(choice, "text") else choice.delta.content)
+            finish = choice.finish_reason
+    return finish
+
+
+def see_event(run, event):
+    """Tells of an event of Responses; gives the status that the response has at its end."""
+    run.object(event.model_dump(mode="json", warnings=False))
     if event.type == "response.output_text.delta":
-        report.text(event.delta)
+        run.text(event.delta)
     elif event.type in ("response.completed", "response.incomplete"):
         return event.response.status
     return None
 
 
-def read(stream, seen=seen):
-    report.head(stream.response)
+def see_helper(run, event):
+    """Tells of an event of the chat helper."""
+    run.object(event.model_dump(mode="json", warnings=False))
+    if event.type == "content.delta":
+        run.text(event.delta)
+
+
+def read(run, stream, see):
+    run.head(stream.response.headers)
     finish = None
-    for chunk in stream:
-        finish = seen(chunk) or finish
-    report.whole(finish)
+    for item in stream:
+        finish = see(run, item) or finish
+    return finish
 
 
-async def read_async(stream, seen=seen):
-    report.head(stream.response)
+async def read_async(run, stream, see):
+    run.head(stream.response.headers)
     finish = None
-    async for chunk in stream:
-        finish = seen(chunk) or finish
-    report.whole(finish)
+    async for item in stream:
+        finish = see(run, item) or finish
+    return finish
 
 
-def chat():
-    read(openai.OpenAI(**OPTIONS).chat.completions.create(**CHAT, stream=True))
+def chat(run):
+    stream = sync(run).chat.completions.create(model="mock", messages=MESSAGES, n=run.n, stream=True)
+    return read(run, stream, see_chunk)
 
 
-def completions():
-    read(openai.OpenAI(**OPTIONS).completions.create(**COMPLETION))
+async def chat_async(run):
+    stream = await other(run).chat.completions.create(model="mock", messages=MESSAGES, n=run.n, stream=True)
+    return await read_async(run, stream, see_chunk)
 
 
-def chat_async():
-    async def run():
-        await read_async(await openai.AsyncOpenAI(**OPTIONS).chat.completions.create(**CHAT, stream=True))
-
-    asyncio.run(run())
-
-
-def completions_async():
-    async def run():
-        await read_async(await openai.AsyncOpenAI(**OPTIONS).completions.create(**COMPLETION))
-
-    asyncio.run(run())
-
-
-def responses():
-    read(openai.OpenAI(**OPTIONS).responses.create(**RESPONSE), seen_of_response)
-
-
-def responses_async():
-    async def run():
-        await read_async(await openai.AsyncOpenAI(**OPTIONS).responses.create(**RESPONSE), seen_of_response)
-
-    asyncio.run(run())
-
-
-def chat_helper():
-    with openai.OpenAI(**OPTIONS).chat.completions.stream(**CHAT) as stream:
+def chat_helper(run):
+    with sync(run).chat.completions.stream(model="mock", messages=MESSAGES, n=run.n) as stream:
         for event in stream:
-            if event.type == "content.delta":
-                report.text(event.delta)
-        report.whole(stream.get_final_completion().choices[0].finish_reason)
+            see_helper(run, event)
+        final = stream.get_final_completion()
+    run.object(final.model_dump(mode="json", warnings=False))
+    return final.choices[0].finish_reason
 
 
-def chat_helper_async():
-    async def run():
-        async with openai.AsyncOpenAI(**OPTIONS).chat.completions.stream(**CHAT) as stream:
-            async for event in stream:
-                if event.type == "content.delta":
-                    report.text(event.delta)
-            final = await stream.get_final_completion()
-            report.whole(final.choices[0].finish_reason)
-
-    asyncio.run(run())
+async def chat_helper_async(run):
+    async with other(run).chat.completions.stream(model="mock", messages=MESSAGES, n=run.n) as stream:
+        async for event in stream:
+            see_helper(run, event)
+        final = await stream.get_final_completion()
+    run.object(final.model_dump(mode="json", warnings=False))
+    return final.choices[0].finish_reason
 
 
-report.client(openai)
-for run in report.runs(globals()):
-    try:
-        run()
-    except Exception as error:  # whatever an application would see
-        report.raised(error)
+def completions(run):
+    return read(run, sync(run).completions.create(model="mock", prompt="hi", n=run.n, stream=True), see_chunk)
+
+
+async def completions_async(run):
+    stream = await other(run).completions.create(model="mock", prompt="hi", n=run.n, stream=True)
+    return await read_async(run, stream, see_chunk)
+
+
+def responses(run):
+    return read(run, sync(run).responses.create(model="mock", input="hi", stream=True), see_event)
+
+
+async def responses_async(run):
+    stream = await other(run).responses.create(model="mock", input="hi", stream=True)
+    return await read_async(run, stream, see_event)
+
+
+def responses_helper(run):
+    with sync(run).responses.stream(model="mock", input="hi") as stream:
+        finish = None
+        for event in stream:
+            finish = see_event(run, event) or finish
+        # Of an incomplete response it has none.
+        return finish if finish == "incomplete" else stream.get_final_response().status
+
+
+async def responses_helper_async(run):
+    async with other(run).responses.stream(model="mock", input="hi") as stream:
+        finish = None
+        async for event in stream:
+            finish = see_event(run, event) or finish
+        return finish if finish == "incomplete" else (await stream.get_final_response()).status
+
+
+application.serve(
+    "openai",
+    chat,
+    chat_async,
+    chat_helper,
+    chat_helper_async,
+    completions,
+    completions_async,
+    responses,
+    responses_async,
+    responses_helper,
+    responses_helper_async,
+)

@@ -36,29 +36,15 @@ pub(super) struct Program {
     complaints: Arc<Mutex<String>>,
 }
 
-/// How a request looked to the application.
-#[derive(Debug, Default)]
-pub(super) struct Run {
-    /// The stream id in the head, where the program can see heads.
-    pub(super) id: Option<String>,
-    pub(super) text: String,
-    pub(super) end: End,
-}
-
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) enum End {
-    /// It is still going on.
-    #[default]
-    None,
-    /// A proper one, with this finish reason.
-    Whole(Option<String>),
-    Raised {
-        class: String,
-        message: String,
-    },
-}
-
 impl Language {
+    /// That of the program of this name.
+    pub(super) fn of(name: &str) -> Self {
+        match name.rsplit_once('.') {
+            Some((_, "py")) => Self::Python,
+            _ => Self::JavaScript,
+        }
+    }
+
     fn folder(self) -> PathBuf {
         let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
         clients.join(match self {
@@ -97,34 +83,18 @@ impl Program {
         args: &[&str],
         variables: &[(&str, &str)],
     ) -> Self {
-        let language = match name.rsplit_once('.') {
-            Some((_, "py")) => Language::Python,
-            _ => Language::JavaScript,
-        };
-        let mut process = Command::new(language.interpreter())
-            .arg(language.folder().join(name))
+        let language = Language::of(name);
+        let mut process = command(name)
             .args(args)
             .env("BASE_URL", format!("http://{to}"))
-            .env("NO_PROXY", "127.0.0.1")
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| {
                 panic!("{name} cannot be run ({error}): `make test` installs what it needs")
             });
         let output = BufReader::new(process.stdout.take().expect("piped"));
-        let mut errors = process.stderr.take().expect("piped");
-        let complaints: Arc<Mutex<String>> = Arc::default();
-        let complained = Arc::clone(&complaints);
-        std::thread::spawn(move || {
-            let mut text = Vec::new();
-            // What was read up to a failure is shown all the same.
-            let _ = errors.read_to_end(&mut text);
-            let text = String::from_utf8_lossy(&text).into_owned();
-            *complained.lock().expect("nobody panics with it") = text;
-        });
+        let complaints = complaints(&mut process);
         let (tx, lines) = mpsc::channel(1024);
         std::thread::spawn(move || {
             for line in output.lines() {
@@ -144,11 +114,7 @@ impl Program {
             complaints,
         };
         let first = program.line().await;
-        program.client = format!(
-            "{} {} ({language:?})",
-            first["client"].as_str().expect("its client comes first"),
-            first["version"].as_str().expect("a version")
-        );
+        program.client = name_of(&first, language);
         program
     }
 
@@ -170,33 +136,6 @@ impl Program {
         }
     }
 
-    /// Reads `run` on until `enough`, or until it has ended.
-    pub(super) async fn read(&mut self, run: &mut Run, enough: impl Fn(&Run) -> bool) {
-        while run.end == End::None && !enough(run) {
-            let line = self.line().await;
-            let text = |name: &str| line[name].as_str().map(str::to_owned);
-            if line.get("head").is_some() {
-                run.id = text("head");
-            } else if let Some(part) = text("text") {
-                run.text.push_str(&part);
-            } else if line.get("whole").is_some() {
-                run.end = End::Whole(text("whole"));
-            } else if let Some(class) = text("raised") {
-                let message = text("message").unwrap_or_default();
-                run.end = End::Raised { class, message };
-            } else {
-                panic!("{self:?} said {line}");
-            }
-        }
-    }
-
-    /// The next request, whole.
-    pub(super) async fn run(&mut self) -> Run {
-        let mut run = Run::default();
-        self.read(&mut run, |_| false).await;
-        run
-    }
-
     /// Waits until the program has ended by itself, and gives all that it said.
     pub(super) async fn ended(mut self) -> Vec<Value> {
         while self.next().await.is_some() {}
@@ -214,6 +153,42 @@ impl Program {
             Err(_) => panic!("{self:?} has not come to its end in {DEADLINE:?}"),
         }
     }
+}
+
+/// How a program is run.
+pub(super) fn command(name: &str) -> Command {
+    let language = Language::of(name);
+    let mut command = Command::new(language.interpreter());
+    command
+        .arg(language.folder().join(name))
+        .env("NO_PROXY", "127.0.0.1")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// What a program writes to its standard error, once it has closed that.
+pub(super) fn complaints(process: &mut Child) -> Arc<Mutex<String>> {
+    let mut errors = process.stderr.take().expect("piped");
+    let complaints: Arc<Mutex<String>> = Arc::default();
+    let complained = Arc::clone(&complaints);
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        // What was read up to a failure is shown all the same.
+        let _ = errors.read_to_end(&mut text);
+        let text = String::from_utf8_lossy(&text).into_owned();
+        *complained.lock().expect("nobody panics with it") = text;
+    });
+    complaints
+}
+
+/// The client that the first line of a program names, as `docs/clients.md` does.
+pub(super) fn name_of(first: &Value, language: Language) -> String {
+    format!(
+        "{} {} ({language:?})",
+        first["client"].as_str().expect("its client comes first"),
+        first["version"].as_str().expect("a version")
+    )
 }
 
 impl std::fmt::Debug for Program {

@@ -1,8 +1,9 @@
-//! Anthropic Messages: one text block, with the `ping` that the real service sends after its start.
+//! Anthropic Messages: one text block and one for each call, with the `ping` that the real service sends after its start.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
-use super::{Facts, Voice, event, json, template::TEXT, template::Template};
+use super::{Facts, Voice, arguments, event, json, template::TEXT, template::Template};
 use crate::ErrorEvent;
 
 #[derive(Serialize)]
@@ -18,7 +19,7 @@ enum Event<'a> {
     Ping,
     ContentBlockDelta {
         index: usize,
-        delta: Text<'a>,
+        delta: Delta<'a>,
     },
     ContentBlockStop {
         index: usize,
@@ -47,15 +48,24 @@ pub(crate) struct Message<'a> {
 }
 
 #[derive(Serialize)]
-struct Block<'a> {
-    r#type: &'static str,
-    text: &'a str,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    /// Begun: what goes into it comes in pieces.
+    ToolUse {
+        id: String,
+        name: &'a str,
+        input: Map<String, Value>,
+    },
 }
 
 #[derive(Serialize)]
-struct Text<'a> {
-    r#type: &'static str,
-    text: &'a str,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Delta<'a> {
+    TextDelta { text: &'a str },
+    InputJsonDelta { partial_json: &'a str },
 }
 
 #[derive(Serialize)]
@@ -85,10 +95,7 @@ impl<'a> Message<'a> {
     /// The message of a plain answer.
     pub(crate) fn whole(facts: &'a Facts, text: &'a str) -> Self {
         Self {
-            content: vec![Block {
-                r#type: "text",
-                text,
-            }],
+            content: vec![Block::Text { text }],
             stop_reason: Some(&facts.finish),
             ..Self::begun(facts, facts.completion_tokens)
         }
@@ -119,10 +126,7 @@ pub(super) struct Anthropic {
 
 impl Anthropic {
     pub(super) fn new(facts: Facts) -> Self {
-        let delta = Text {
-            r#type: "text_delta",
-            text: TEXT,
-        };
+        let delta = Delta::TextDelta { text: TEXT };
         let text = Event::ContentBlockDelta { index: 0, delta };
         let template = Template::new(&event(Some("content_block_delta"), &json(&text)), 0, 0);
         Self { facts, template }
@@ -132,20 +136,13 @@ impl Anthropic {
 impl Voice for Anthropic {
     fn opening(&self) -> Vec<Vec<u8>> {
         let message = Message::begun(&self.facts, 1);
-        let content_block = Block {
-            r#type: "text",
-            text: "",
-        };
-        let block = Event::ContentBlockStart {
-            index: 0,
-            content_block,
-        };
+        let content_block = Block::Text { text: "" };
         vec![
             event(
                 Some("message_start"),
                 &json(&Event::MessageStart { message }),
             ),
-            event(Some("content_block_start"), &json(&block)),
+            block_start(0, content_block),
             event(Some("ping"), &json(&Event::Ping)),
         ]
     }
@@ -154,7 +151,36 @@ impl Voice for Anthropic {
         self.template.fill(token, text, out);
     }
 
+    fn calls(&self, _events: usize) -> Vec<Vec<u8>> {
+        let mut events = Vec::new();
+        for (before, call) in self.facts.calls.iter().enumerate() {
+            let index = before + 1;
+            events.push(block_stop(before));
+            events.push(block_start(
+                index,
+                Block::ToolUse {
+                    id: format!("toolu-{index}"),
+                    name: &call.name,
+                    input: Map::new(),
+                },
+            ));
+            let (_, pieces) = arguments(call);
+            // The real service begins with an empty one.
+            let pieces = std::iter::once("").chain(pieces.iter().map(String::as_str));
+            events.extend(pieces.map(|partial_json| {
+                let delta = Delta::InputJsonDelta { partial_json };
+                let delta = Event::ContentBlockDelta { index, delta };
+                event(Some("content_block_delta"), &json(&delta))
+            }));
+        }
+        events
+    }
+
     fn finish(&self, reason: &str, _events: usize) -> Vec<Vec<u8>> {
+        let open = match reason {
+            "abort" => 0,
+            _ => self.facts.calls.len(),
+        };
         let delta = Stop {
             stop_reason: reason,
             stop_sequence: None,
@@ -163,10 +189,7 @@ impl Voice for Anthropic {
             output_tokens: self.facts.completion_tokens,
         };
         vec![
-            event(
-                Some("content_block_stop"),
-                &json(&Event::ContentBlockStop { index: 0 }),
-            ),
+            block_stop(open),
             event(
                 Some("message_delta"),
                 &json(&Event::MessageDelta { delta, usage }),
@@ -185,6 +208,21 @@ impl Voice for Anthropic {
     fn error(&self, error: &ErrorEvent) -> Vec<u8> {
         event(Some("error"), &anthropic_error(error))
     }
+}
+
+fn block_start(index: usize, content_block: Block<'_>) -> Vec<u8> {
+    let start = Event::ContentBlockStart {
+        index,
+        content_block,
+    };
+    event(Some("content_block_start"), &json(&start))
+}
+
+fn block_stop(index: usize) -> Vec<u8> {
+    event(
+        Some("content_block_stop"),
+        &json(&Event::ContentBlockStop { index }),
+    )
 }
 
 /// The error object of Anthropic.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Facts, Voice, event, json,
+    Facts, Voice, arguments, event, json,
     template::{COMPLETION, TEXT, TOKEN_ID, TOTAL, Template},
 };
 use crate::ErrorEvent;
@@ -40,6 +40,26 @@ struct Delta<'a> {
     role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<[ToolCall<'a>; 1]>,
+}
+
+/// A call begins with its id and its name; what follows are pieces of its arguments.
+#[derive(Serialize)]
+struct ToolCall<'a> {
+    index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<&'static str>,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    arguments: &'a str,
 }
 
 /// A usage report of the OpenAI dialects.
@@ -137,6 +157,45 @@ impl Chat {
         };
         self.chunk(&[choice], prompt, usage)
     }
+
+    fn behind_the_text(&self, choice: usize, delta: Delta<'_>, reason: Option<&str>) -> Vec<u8> {
+        let done = self.facts.completion_tokens;
+        let usage = Usage::running(&self.facts, done, self.facts.prompt_tokens + done);
+        self.choice(choice, delta, reason, &[], usage)
+    }
+
+    fn calls_of(&self, choice: usize) -> Vec<Vec<u8>> {
+        let mut events = Vec::new();
+        for (index, call) in self.facts.calls.iter().enumerate() {
+            let begun = ToolCall {
+                index,
+                id: Some(format!("call-{choice}-{index}")),
+                r#type: Some("function"),
+                function: Function {
+                    name: Some(&call.name),
+                    arguments: "",
+                },
+            };
+            let (_, pieces) = arguments(call);
+            let more = pieces.iter().map(|piece| ToolCall {
+                index,
+                id: None,
+                r#type: None,
+                function: Function {
+                    name: None,
+                    arguments: piece,
+                },
+            });
+            events.extend(std::iter::once(begun).chain(more).map(|call| {
+                let delta = Delta {
+                    tool_calls: Some([call]),
+                    ..Delta::default()
+                };
+                self.behind_the_text(choice, delta, None)
+            }));
+        }
+        events
+    }
 }
 
 impl Voice for Chat {
@@ -151,6 +210,7 @@ impl Voice for Chat {
                 let delta = Delta {
                     role: Some("assistant"),
                     content: Some(""),
+                    ..Delta::default()
                 };
                 let usage = Usage::running(&self.facts, 0, self.facts.prompt_tokens);
                 self.choice(index, delta, None, &[], usage)
@@ -162,13 +222,14 @@ impl Voice for Chat {
         self.templates[choice].fill(token, text, out);
     }
 
+    fn calls(&self, _events: usize) -> Vec<Vec<u8>> {
+        let choices = 0..self.facts.choices;
+        choices.flat_map(|choice| self.calls_of(choice)).collect()
+    }
+
     fn finish(&self, reason: &str, _events: usize) -> Vec<Vec<u8>> {
-        let done = self.facts.completion_tokens;
         (0..self.facts.choices)
-            .map(|index| {
-                let usage = Usage::running(&self.facts, done, self.facts.prompt_tokens + done);
-                self.choice(index, Delta::default(), Some(reason), &[], usage)
-            })
+            .map(|index| self.behind_the_text(index, Delta::default(), Some(reason)))
             .collect()
     }
 

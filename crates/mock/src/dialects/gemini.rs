@@ -1,7 +1,7 @@
-//! Gemini's `streamGenerateContent`: one candidate, counts on every event, no sentinel.
+//! Gemini's `streamGenerateContent`: one candidate, a part for each call, counts on every event, no sentinel.
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{
     Facts, Voice, event, json,
@@ -35,8 +35,13 @@ struct Content<'a> {
 }
 
 #[derive(Serialize)]
-struct Part<'a> {
-    text: &'a str,
+#[serde(rename_all = "camelCase")]
+enum Part<'a> {
+    Text(&'a str),
+    FunctionCall {
+        name: &'a str,
+        args: &'a Map<String, Value>,
+    },
 }
 
 #[derive(Serialize)]
@@ -54,20 +59,14 @@ impl<'a> Answer<'a> {
     }
 
     fn last(facts: &'a Facts, text: &'a str, reason: &'a str) -> Self {
-        let done = facts.completion_tokens;
-        let usage = Usage {
-            prompt_token_count: facts.prompt_tokens,
-            candidates_token_count: done,
-            total_token_count: facts.prompt_tokens + done,
-        };
-        Self::part(facts, text, Some(reason), usage)
+        Self::part(facts, Part::Text(text), Some(reason), Usage::whole(facts))
     }
 
-    fn part(facts: &'a Facts, text: &'a str, reason: Option<&'a str>, usage: Usage) -> Self {
+    fn part(facts: &'a Facts, part: Part<'a>, reason: Option<&'a str>, usage: Usage) -> Self {
         Self {
             candidates: [Candidate {
                 content: Content {
-                    parts: [Part { text }],
+                    parts: [part],
                     role: "model",
                 },
                 finish_reason: reason,
@@ -76,6 +75,17 @@ impl<'a> Answer<'a> {
             usage_metadata: usage,
             model_version: &facts.model,
             response_id: &facts.id,
+        }
+    }
+}
+
+impl Usage {
+    fn whole(facts: &Facts) -> Self {
+        let done = facts.completion_tokens;
+        Self {
+            prompt_token_count: facts.prompt_tokens,
+            candidates_token_count: done,
+            total_token_count: facts.prompt_tokens + done,
         }
     }
 }
@@ -93,7 +103,10 @@ impl Gemini {
             candidates_token_count: COMPLETION,
             total_token_count: TOTAL,
         };
-        let text = event(None, &json(&Answer::part(&facts, TEXT, None, usage)));
+        let text = event(
+            None,
+            &json(&Answer::part(&facts, Part::Text(TEXT), None, usage)),
+        );
         let template = Template::new(&text, facts.prompt_tokens, facts.skipped);
         Self { facts, template }
     }
@@ -106,6 +119,17 @@ impl Voice for Gemini {
 
     fn text(&self, _choice: usize, token: usize, text: &dyn Fn(&mut Vec<u8>), out: &mut Vec<u8>) {
         self.template.fill(token, text, out);
+    }
+
+    fn calls(&self, _events: usize) -> Vec<Vec<u8>> {
+        // Not in pieces: a part holds a whole call.
+        let calls = self.facts.calls.iter().map(|call| {
+            let (name, args) = (call.name.as_str(), &call.arguments);
+            let part = Part::FunctionCall { name, args };
+            let usage = Usage::whole(&self.facts);
+            event(None, &json(&Answer::part(&self.facts, part, None, usage)))
+        });
+        calls.collect()
     }
 
     fn finish(&self, reason: &str, _events: usize) -> Vec<Vec<u8>> {

@@ -1,13 +1,13 @@
-//! OpenAI Responses: one message with one text part, and the terminal that its finish reason asks for.
+//! OpenAI Responses: one message with one text part, an item for each call, and the terminal that its finish reason asks for.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Facts, Voice, event, json,
+    Facts, Voice, arguments, event, json,
     template::{TEXT, TOTAL, Template},
 };
-use crate::ErrorEvent;
+use crate::{Call, ErrorEvent};
 
 /// The events before the text.
 const OPENING: usize = 4;
@@ -63,11 +63,61 @@ impl Responses {
         event(Some(kind), &body.to_string())
     }
 
-    /// An event about the message.
-    fn message(&self, kind: &str, number: usize, item: &Value) -> Vec<u8> {
+    /// An event about an item of the output, of which the message is the first.
+    fn item(&self, kind: &str, number: usize, index: usize, item: &Value) -> Vec<u8> {
         let body =
-            json!({ "type": kind, "sequence_number": number, "output_index": 0, "item": item });
+            json!({ "type": kind, "sequence_number": number, "output_index": index, "item": item });
         event(Some(kind), &body.to_string())
+    }
+
+    /// Ends the message.
+    fn message_done(&self, events: usize) -> Vec<Vec<u8>> {
+        let part = part(&self.text);
+        let text = self.text.as_str().into();
+        vec![
+            self.part("response.output_text.done", events, "text", &text),
+            self.part("response.content_part.done", events + 1, "part", &part),
+            self.item("response.output_item.done", events + 2, 0, &self.message()),
+        ]
+    }
+
+    /// The whole message.
+    fn message(&self) -> Value {
+        message(&self.item, "completed", json!([part(&self.text)]))
+    }
+
+    /// An event about the arguments of a call.
+    fn argument(
+        &self,
+        kind: &str,
+        number: usize,
+        index: usize,
+        member: &str,
+        value: &str,
+    ) -> Vec<u8> {
+        let body = json!({
+            "type": kind, "sequence_number": number, "item_id": call_item_id(&self.facts, index),
+            "output_index": index, member: value,
+        });
+        event(Some(kind), &body.to_string())
+    }
+
+    /// A call from its beginning to its end. `index` is its place in the output.
+    fn call(&self, call: &Call, index: usize, events: usize) -> Vec<Vec<u8>> {
+        let (whole, pieces) = arguments(call);
+        let begun = call_item(&self.facts, call, index, "in_progress", "");
+        let ended = call_item(&self.facts, call, index, "completed", &whole);
+        let mut out = vec![self.item("response.output_item.added", events, index, &begun)];
+        for piece in &pieces {
+            let number = events + out.len();
+            let kind = "response.function_call_arguments.delta";
+            out.push(self.argument(kind, number, index, "delta", piece));
+        }
+        let kind = "response.function_call_arguments.done";
+        out.push(self.argument(kind, events + out.len(), index, "arguments", &whole));
+        let number = events + out.len();
+        out.push(self.item("response.output_item.done", number, index, &ended));
+        out
     }
 
     /// An event about the response.
@@ -96,9 +146,10 @@ impl Voice for Responses {
         vec![
             self.response("response.created", 0, &begun),
             self.response("response.in_progress", 1, &begun),
-            self.message(
+            self.item(
                 "response.output_item.added",
                 2,
+                0,
                 &message(&self.item, "in_progress", json!([])),
             ),
             self.part("response.content_part.added", 3, "part", &part("")),
@@ -109,23 +160,38 @@ impl Voice for Responses {
         self.template.fill(token, text, out);
     }
 
+    fn calls(&self, events: usize) -> Vec<Vec<u8>> {
+        if self.facts.calls.is_empty() {
+            return Vec::new();
+        }
+        let mut out = self.message_done(events);
+        for (before, call) in self.facts.calls.iter().enumerate() {
+            out.extend(self.call(call, before + 1, events + out.len()));
+        }
+        out
+    }
+
     fn finish(&self, reason: &str, events: usize) -> Vec<Vec<u8>> {
         if reason == "abort" {
             return vec![self.terminal(reason, events, json!([]))];
         }
-        let part = part(&self.text);
-        let message = message(&self.item, "completed", json!([part]));
-        vec![
-            self.part(
-                "response.output_text.done",
-                events,
-                "text",
-                &self.text.as_str().into(),
-            ),
-            self.part("response.content_part.done", events + 1, "part", &part),
-            self.message("response.output_item.done", events + 2, &message),
-            self.terminal(reason, events + 3, json!([message])),
-        ]
+        let calls = &self.facts.calls;
+        let mut out = match calls.is_empty() {
+            true => self.message_done(events),
+            false => Vec::new(),
+        };
+        let mut output = vec![self.message()];
+        output.extend(calls.iter().enumerate().map(|(before, call)| {
+            call_item(
+                &self.facts,
+                call,
+                before + 1,
+                "completed",
+                &arguments(call).0,
+            )
+        }));
+        out.push(self.terminal(reason, events + out.len(), json!(output)));
+        out
     }
 
     fn usage(&self) -> Option<Vec<u8>> {
@@ -158,6 +224,17 @@ pub(super) fn whole(facts: &Facts, text: &str) -> Value {
 
 fn item_id(facts: &Facts) -> String {
     format!("msg-{}", facts.id)
+}
+
+fn call_item_id(facts: &Facts, index: usize) -> String {
+    format!("fc-{}-{index}", facts.id)
+}
+
+fn call_item(facts: &Facts, call: &Call, index: usize, status: &str, arguments: &str) -> Value {
+    json!({
+        "id": call_item_id(facts, index), "type": "function_call", "status": status,
+        "call_id": format!("call-{index}"), "name": call.name, "arguments": arguments,
+    })
 }
 
 fn part(text: &str) -> Value {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{Abort, Deed, End, ErrorEvent, LineEnd, Mark, Point, Raw, Script, Writes};
+use super::{Abort, Call, Deed, End, ErrorEvent, LineEnd, Mark, Point, Raw, Script, Writes};
 use crate::Dialect;
 
 impl Script {
@@ -63,6 +63,13 @@ impl Script {
     /// Ends with this finish reason.
     pub fn finish(mut self, reason: impl Into<String>) -> Self {
         self.finish = Some(reason.into());
+        self
+    }
+
+    /// Calls this tool, behind the text and the calls before.
+    pub fn call(mut self, name: impl Into<String>, arguments: Map<String, Value>) -> Self {
+        let name = name.into();
+        self.calls.push(Call { name, arguments });
         self
     }
 

@@ -6,6 +6,7 @@
 )]
 
 mod answers;
+mod calls;
 mod client;
 mod connection;
 mod faults;
