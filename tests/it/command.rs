@@ -44,6 +44,7 @@ async fn what_is_asked_for_wrongly_is_2() {
         (&["serve", BACKEND, "--heartbeat=0s"], "--heartbeat"),
         (&["serve", "--backend=ftp://engine"], "--backend"),
         (&["serve", BACKEND, "--durable-get=foo"], "--durable-get"),
+        (&["serve", BACKEND, "--dialect=/a=b"], "--dialect"),
         (&["serve", BACKEND, "--backend-name=a b"], "--backend-name"),
         (
             &["serve", BACKEND, "--journal-total=1KiB"],

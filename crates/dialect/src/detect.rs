@@ -1,15 +1,54 @@
-//! From a request's method and target to its dialect.
+//! From a request's head to its dialect.
 //!
-//! The end of the path decides, so prefixes (`/v1`, a deployment, a gateway's route) do not matter; of
-//! Gemini also the query, without which its answer is one JSON list.
+//! The fields of MCP decide first, then the end of the path, so prefixes (`/v1`, a deployment, a gateway's route) do not
+//! matter; of Gemini also the query, without which its answer is one JSON list.
 //! It says only how a stream *would* be read; whether there is one is for the response to say.
 
-use http::Method;
+use http::{HeaderMap, HeaderName, Method};
 
 use crate::{Dialect, RequestShape};
 
-/// The dialect of a request, by the two parts of its target.
-pub fn detect(method: &Method, path: &str, query: Option<&str>) -> Dialect {
+const MCP_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const MCP_SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// The last version in which a lost connection is no cancel.
+const LAST_DURABLE_MCP: &str = "2025-11-25";
+
+/// The dialect of a request, by the two parts of its target and its fields. `None`: its answer must not be made
+/// durable, because a client that closes it means to cancel.
+pub fn detect(
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Option<Dialect> {
+    let is_mcp = headers.contains_key(MCP_VERSION) || headers.contains_key(MCP_SESSION);
+    if is_mcp {
+        return is_durable_mcp(headers).then_some(Dialect::Mcp);
+    }
+    Some(by_target(method, path, query))
+}
+
+/// Whether a request of MCP is of a version whose streams may be made durable: from 2026-07-28 on a client that closes
+/// one cancels, so a version that is not known to be older is not. Without the field it is 2025-03-26, by the standard.
+pub fn is_durable_mcp(headers: &HeaderMap) -> bool {
+    let is_old = |version: &[u8]| is_date(version) && version <= LAST_DURABLE_MCP.as_bytes();
+    headers
+        .get_all(MCP_VERSION)
+        .iter()
+        .all(|version| is_old(version.as_bytes()))
+}
+
+/// `2025-11-25` and the like.
+fn is_date(version: &[u8]) -> bool {
+    version.len() == LAST_DURABLE_MCP.len()
+        && version.iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+fn by_target(method: &Method, path: &str, query: Option<&str>) -> Dialect {
     if method != Method::POST {
         return Dialect::Generic;
     }
@@ -57,7 +96,49 @@ mod tests {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),
         };
-        assert_eq!(detect(&method, path, query), expected, "{method} {target}");
+        let detected = detect(&method, path, query, &HeaderMap::new());
+        assert_eq!(detected, Some(expected), "{method} {target}");
+    }
+
+    #[track_caller]
+    fn check_mcp(fields: &[(&HeaderName, &str)], expected: Option<Dialect>) {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, value.parse().unwrap());
+        }
+        for method in [Method::POST, Method::GET] {
+            for path in ["/mcp", "/v1/messages"] {
+                assert_eq!(detect(&method, path, None, &headers), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_version_decides_whether_mcp_is_durable() {
+        for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+            check_mcp(&[(&MCP_VERSION, version)], Some(Dialect::Mcp));
+            check_mcp(
+                &[(&MCP_VERSION, version), (&MCP_SESSION, "s")],
+                Some(Dialect::Mcp),
+            );
+        }
+        // Without a version it is an old one.
+        check_mcp(&[(&MCP_SESSION, "s")], Some(Dialect::Mcp));
+        for version in [
+            "2025-11-26",
+            "2026-07-28",
+            "2027-01-01",
+            "DRAFT-2025",
+            "2025-11",
+            "",
+            "2025-1-250",
+        ] {
+            check_mcp(&[(&MCP_VERSION, version)], None);
+            check_mcp(
+                &[(&MCP_VERSION, "2025-11-25"), (&MCP_VERSION, version)],
+                None,
+            );
+        }
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub enum Dialect {
     /// Google Gemini's `streamGenerateContent` as an event stream.
     #[serde(rename = "gemini")]
     Gemini,
+    /// The Model Context Protocol over HTTP, up to its version of 2025-11-25.
+    #[serde(rename = "mcp")]
+    Mcp,
     /// Any other event stream: nothing is known of its contents.
     #[serde(rename = "generic")]
     Generic,
@@ -30,12 +33,13 @@ pub enum Dialect {
 
 impl Dialect {
     /// Every dialect, for tables and tests.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::OpenAiChat,
         Self::OpenAiCompletions,
         Self::OpenAiResponses,
         Self::AnthropicMessages,
         Self::Gemini,
+        Self::Mcp,
         Self::Generic,
     ];
 
@@ -47,15 +51,17 @@ impl Dialect {
             Self::OpenAiResponses => "openai_responses",
             Self::AnthropicMessages => "anthropic_messages",
             Self::Gemini => "gemini",
+            Self::Mcp => "mcp",
             Self::Generic => "generic",
         }
     }
 
     /// Whether a block whose data is empty is an event here.
     ///
-    /// Not in the LLM dialects: widely used SDKs parse every block as JSON and fail on it.
+    /// Not in the LLM dialects: widely used SDKs parse every block as JSON and fail on it. In MCP it gives the client an
+    /// id to come back with.
     pub fn keeps_empty_data(self) -> bool {
-        matches!(self, Self::Generic)
+        matches!(self, Self::Mcp | Self::Generic)
     }
 
     /// Whether its clients understand id lines and comments. Gemini's do not: an id makes them raise, or drop every
@@ -73,7 +79,7 @@ impl Dialect {
     ///
     /// Not in the LLM dialects, whose clients do not reconnect by it.
     pub fn keeps_retry(self) -> bool {
-        matches!(self, Self::Generic)
+        matches!(self, Self::Mcp | Self::Generic)
     }
 }
 
@@ -97,7 +103,8 @@ impl FromStr for Dialect {
 /// A name that is none of the dialects'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown dialect, expected openai_chat, openai_completions, openai_responses, anthropic_messages, gemini or generic"
+    "unknown dialect, expected openai_chat, openai_completions, openai_responses, anthropic_messages, gemini, mcp or \
+     generic"
 )]
 pub struct UnknownDialect;
 

@@ -6,6 +6,7 @@
 
 mod anthropic;
 mod gemini;
+mod mcp;
 mod openai;
 mod responses;
 
@@ -23,24 +24,31 @@ pub struct Ending {
     pub id_at: Option<usize>,
 }
 
+/// What an ending of ours has to go on from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Behind<'a> {
+    /// The event it comes behind: where events are numbered, it has the next number.
+    pub last: Option<&'a Event<'a>>,
+    /// The id of the call that it answers, as JSON (MCP).
+    pub call: Option<&'a str>,
+}
+
 /// The form in which every client of the dialect raises an error, with the message.
 ///
-/// `last` is the event it comes behind: where events are numbered, the form goes on from there. Generic streams have no
-/// form: there the bare abort is the error.
-pub fn error_ending(
-    dialect: Dialect,
-    code: &str,
-    message: &str,
-    last: Option<&Event<'_>>,
-) -> Ending {
+/// Generic streams have no form, and MCP none without the id of a call: there the bare abort is the error.
+pub fn error_ending(dialect: Dialect, code: &str, message: &str, behind: Behind<'_>) -> Ending {
     match dialect {
         Dialect::OpenAiChat | Dialect::OpenAiCompletions => openai::error(code, message),
         Dialect::OpenAiResponses => {
-            let number = last.and_then(responses::number).map_or(0, |last| last + 1);
+            let number = behind
+                .last
+                .and_then(responses::number)
+                .map_or(0, |last| last + 1);
             responses::error(code, message, number)
         }
         Dialect::AnthropicMessages => anthropic::error(code, message),
         Dialect::Gemini => gemini::error(code, message),
+        Dialect::Mcp => mcp::error(code, message, behind.call),
         Dialect::Generic => Ending::default(),
     }
 }
@@ -67,6 +75,7 @@ pub fn stopped_ending(transcript: &Transcript) -> Ending {
         Dialect::OpenAiResponses => responses::stopped(transcript),
         Dialect::AnthropicMessages => anthropic::stopped(transcript),
         Dialect::Gemini => gemini::stopped(transcript),
+        Dialect::Mcp => mcp::stopped(transcript),
         Dialect::Generic => Ending::default(),
     }
 }

@@ -4,22 +4,24 @@
 //! Pure and synchronous: complete events in, facts out. No sockets, clocks or journal, and nothing
 //! of how a stream is stored or sent.
 //!
-//! | | [`OpenAiChat`], [`OpenAiCompletions`] | [`OpenAiResponses`] | [`AnthropicMessages`] | [`Gemini`] | [`Generic`] |
-//! |---|---|---|---|---|---|
-//! | recognised by `POST` and a path ending in | `/chat/completions`, `/completions` | `/responses` | `/messages` | `:streamGenerateContent`, with `alt=sse` | anything else |
-//! | an answer is whole when | every started choice has a success reason, and, unless the sentinel came, as many were started as were asked for | its terminal says so | a success `stop_reason`, every block closed | the last event of every started candidate has a known reason, then upstream ended cleanly | upstream ended cleanly |
-//! | success reasons | `stop`, `length`, `tool_calls`, `content_filter`, `function_call`; of engines `repetition`, `stop_sequence`, `eos_token` | `completed`, and why it is incomplete | `end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `pause_turn`, `refusal`, `model_context_window_exceeded` | all that the API knows; a block reason | none |
-//! | any other reason | failed, `aborted`, the reason as its code | the same | the same | the same | none |
-//! | sentinel, committed only when it ends a success | `[DONE]` | `response.completed`, `response.incomplete` | `message_stop` | none | none |
-//! | a failure in the stream | a truthy top-level `error`, `event: error`, a field line `error:` | the same, or `type: error`, `response.failed`, `response.cancelled` | the same, or `type: error` | the same as of chat, or bare JSON with an `error` | none |
-//! | clean end without the above | failed | failed | failed | failed | done, `unknown` |
-//! | text | `delta.content` or `text` of choice 0 | all output text in order | all text blocks in order | text parts of candidate 0 but thoughts | none |
-//! | token counts | `usage`, else estimated | `usage` of the terminal, else estimated | cumulative `usage`, else estimated | cumulative `usageMetadata`, else estimated | none |
-//! | blocks with empty data | dropped | dropped | dropped | dropped | kept |
-//! | `retry:` from upstream | dropped | dropped | dropped | dropped | kept |
-//! | its clients read ids and comments | yes | yes | yes | no | yes |
-//! | error ending | `data: {"error":…}` | `event: error` | `event: error` | `{"error":…}` without `data:` | none |
-//! | stopped ending | finish `stop` per open choice, `[DONE]` | `response.incomplete` | blocks closed, `end_turn`, `message_stop` | finish `STOP` per open candidate | none |
+//! | | [`OpenAiChat`], [`OpenAiCompletions`] | [`OpenAiResponses`] | [`AnthropicMessages`] | [`Gemini`] | [`Mcp`] | [`Generic`] |
+//! |---|---|---|---|---|---|---|
+//! | recognised by `POST` and a path ending in | `/chat/completions`, `/completions` | `/responses` | `/messages` | `:streamGenerateContent`, with `alt=sse` | the fields of MCP, up to its version of 2025-11-25 | anything else |
+//! | an answer is whole when | every started choice has a success reason, and, unless the sentinel came, as many were started as were asked for | its terminal says so | a success `stop_reason`, every block closed | the last event of every started candidate has a known reason, then upstream ended cleanly | the call is answered | upstream ended cleanly |
+//! | success reasons | `stop`, `length`, `tool_calls`, `content_filter`, `function_call`; of engines `repetition`, `stop_sequence`, `eos_token` | `completed`, and why it is incomplete | `end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `pause_turn`, `refusal`, `model_context_window_exceeded` | all that the API knows; a block reason | `result`, `error` | none |
+//! | any other reason | failed, `aborted`, the reason as its code | the same | the same | the same | none | none |
+//! | sentinel, committed only when it ends a success | `[DONE]` | `response.completed`, `response.incomplete` | `message_stop` | none | none | none |
+//! | a failure in the stream | a truthy top-level `error`, `event: error`, a field line `error:` | the same, or `type: error`, `response.failed`, `response.cancelled` | the same, or `type: error` | the same as of chat, or bare JSON with an `error` | none | none |
+//! | clean end without the above | failed | failed | failed | failed | failed, but `resumable` with an id to come back with | done, `unknown` |
+//! | text | `delta.content` or `text` of choice 0 | all output text in order | all text blocks in order | text parts of candidate 0 but thoughts | none | none |
+//! | reasoning | `reasoning_content` or `reasoning` of choice 0 | all of it, and summaries | all thinking blocks | thoughts of candidate 0 | none | none |
+//! | tool calls, by | choice | item | block | candidate | none | none |
+//! | token counts | `usage`, else estimated | `usage` of the terminal, else estimated | cumulative `usage`, else estimated | cumulative `usageMetadata`, else estimated | none | none |
+//! | blocks with empty data | dropped | dropped | dropped | dropped | kept | kept |
+//! | `retry:` from upstream | dropped | dropped | dropped | dropped | kept | kept |
+//! | its clients read ids and comments | yes | yes | yes | no | yes | yes |
+//! | error ending | `data: {"error":…}` | `event: error` | `event: error` | `{"error":…}` without `data:` | an error for the call | none |
+//! | stopped ending | finish `stop` per open choice, `[DONE]` | `response.incomplete` | blocks closed, `end_turn`, `message_stop` | finish `STOP` per open candidate | an error for the call | none |
 //!
 //! ```
 //! use streamweld_dialect::{BodyEnd, Dialect, End, Judge, Mark, Verdict};
@@ -56,6 +58,7 @@
 //! [`OpenAiResponses`]: Dialect::OpenAiResponses
 //! [`AnthropicMessages`]: Dialect::AnthropicMessages
 //! [`Gemini`]: Dialect::Gemini
+//! [`Mcp`]: Dialect::Mcp
 //! [`Generic`]: Dialect::Generic
 
 mod anthropic;
@@ -67,19 +70,22 @@ mod fault;
 mod gemini;
 mod generic;
 mod mark;
+mod mcp;
 mod openai;
 mod probe;
 mod reasons;
+mod recognise;
 mod recurring;
 mod request;
 mod responses;
 mod transcript;
 mod verdict;
 
-pub use detect::{detect, model_in_path};
+pub use detect::{detect, is_durable_mcp, model_in_path};
 pub use dialect::{Dialect, UnknownDialect};
-pub use ending::{Ending, as_shown, error_ending, stopped_ending};
+pub use ending::{Behind, Ending, as_shown, error_ending, stopped_ending};
 pub use mark::{BodyEnd, Judge, Mark};
-pub use request::{RequestScan, RequestShape};
-pub use transcript::{Part, Transcript, Usage};
+pub use recognise::recognise;
+pub use request::{RequestBody, RequestScan, RequestShape};
+pub use transcript::{Part, ToolCall, Transcript, Usage};
 pub use verdict::{Done, End, Failure, FailureClass, Verdict};

@@ -15,6 +15,7 @@ use crate::{
     anthropic::{self, Blocks},
     gemini::{self, Candidates},
     generic,
+    mcp::{self, Calls},
     openai::{self, Choices},
     responses::{self, Response},
 };
@@ -35,6 +36,7 @@ enum Reading {
     Responses(Response),
     Anthropic(Blocks),
     Gemini(Candidates),
+    Mcp(Calls),
     Generic,
 }
 
@@ -76,6 +78,7 @@ impl Judge {
             Dialect::OpenAiResponses => Reading::Responses(Response::default()),
             Dialect::AnthropicMessages => Reading::Anthropic(Blocks::default()),
             Dialect::Gemini => Reading::Gemini(Candidates::default()),
+            Dialect::Mcp => Reading::Mcp(Calls::default()),
             Dialect::Generic => Reading::Generic,
         };
         Self {
@@ -86,15 +89,25 @@ impl Judge {
 
     /// Tells how many choices were asked for (see
     /// [`RequestShape::choices`](crate::RequestShape::choices)). Until it is told, one. It may be
-    /// told at any time before the end, and may unsettle; a verdict stands. Dialects other than chat
-    /// and completions take no notice.
+    /// told at any time before the end, and may unsettle; a verdict stands. Dialects other than chat,
+    /// completions and MCP take no notice.
     pub fn expect(&mut self, choices: usize) {
         match &mut self.reading {
             Reading::OpenAi(known) => known.expect(choices),
+            Reading::Mcp(calls) => calls.expect(choices),
             Reading::Responses(_)
             | Reading::Anthropic(_)
             | Reading::Gemini(_)
             | Reading::Generic => {}
+        }
+    }
+
+    /// Tells the id of the one call that is to be answered (see
+    /// [`RequestShape::call`](crate::RequestShape::call)), as JSON. Until it is told, any answer counts. Dialects other
+    /// than MCP take no notice.
+    pub fn answers(&mut self, call: &str) {
+        if let Reading::Mcp(calls) = &mut self.reading {
+            calls.answers(call);
         }
     }
 
@@ -123,6 +136,7 @@ impl Judge {
             Reading::OpenAi(choices) => choices.is_settled(),
             Reading::Responses(response) => response.is_settled(),
             Reading::Anthropic(blocks) => blocks.is_settled(),
+            Reading::Mcp(calls) => calls.is_settled(),
             Reading::Gemini(_) | Reading::Generic => false,
         }
     }
@@ -140,6 +154,7 @@ impl Judge {
             Reading::Responses(response) => response.reasons(),
             Reading::Anthropic(blocks) => blocks.reasons(),
             Reading::Gemini(candidates) => candidates.reasons(),
+            Reading::Mcp(calls) => return calls.end(how),
             Reading::Generic => return generic::end(how),
         };
         if let Some(failure) = tail.and_then(|tail| self.failure_in(tail)) {
@@ -190,6 +205,7 @@ impl Reading {
             Self::Responses(response) => responses::event(response, event),
             Self::Anthropic(blocks) => anthropic::event(blocks, event),
             Self::Gemini(candidates) => gemini::event(candidates, event),
+            Self::Mcp(calls) => mcp::event(calls, event),
             Self::Generic => generic::event(event),
         }
     }

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use memchr::{memchr, memmem::Finder};
 
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
+static RESULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"result\""));
 static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
 static INDEX: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"index\""));
 static RESPONSE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"response."));
@@ -101,6 +102,11 @@ pub(crate) fn has_error(data: &[u8]) -> bool {
 /// Whether the string "error" occurs at all, as a name or as a value.
 pub(crate) fn mentions_error(data: &[u8]) -> bool {
     ERROR.find(data).is_some()
+}
+
+/// Whether data could be the answer to a call of JSON-RPC.
+pub(crate) fn may_answer(data: &[u8]) -> bool {
+    mentions_error(data) || RESULT.find(data).is_some()
 }
 
 /// Whether `test` holds wherever the quoted name stands. It is given the text from the member's

@@ -25,6 +25,23 @@ pub struct RequestShape {
     /// How many prompts `prompt` holds, if it is an array of any. One with a number in it is the
     /// tokens of one prompt; in any other each string, array and object is a prompt.
     pub prompts: Option<u32>,
+    /// `id`, as JSON, if it is a number or a string of at most [`RequestShape::MODEL_LIMIT`] bytes: of JSON-RPC the id
+    /// of the call.
+    pub call: Option<String>,
+    /// What the body is as a whole.
+    pub body: RequestBody,
+}
+
+/// What a request's body is as a whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RequestBody {
+    /// An object, or something that cannot be read.
+    #[default]
+    One,
+    /// An array.
+    List,
+    /// Nothing.
+    Empty,
 }
 
 impl RequestShape {
@@ -35,20 +52,35 @@ impl RequestShape {
     /// engine that was asked for more can only be one that gives fewer.
     pub const CHOICES_LIMIT: usize = MAX_PARTS;
 
-    /// Whether the request is known to ask for a stream. Gemini's says so by its path.
+    /// Whether the request is known to ask for a stream. Gemini's says so by its path. A call of MCP may be answered
+    /// in either way.
     pub fn is_known_to_stream(&self, dialect: Dialect) -> bool {
         match dialect {
-            Dialect::Generic => false,
+            Dialect::Mcp | Dialect::Generic => false,
             Dialect::Gemini => true,
             _ => self.stream,
         }
     }
 
-    /// How many choices were asked for. Where the request says nothing that can be read, one.
+    /// Whether the request goes on when its client is lost before the answer begins: a stream that somebody may come
+    /// back for, and every call of MCP, where a lost connection is no cancel.
+    pub fn outlives_its_client(&self, dialect: Dialect) -> bool {
+        dialect == Dialect::Mcp || self.is_known_to_stream(dialect)
+    }
+
+    /// How many choices (of MCP: answers) were asked for. Where the request says nothing that can be read, one.
     pub fn choices(&self, dialect: Dialect) -> usize {
         let prompts = match dialect {
             Dialect::OpenAiChat => 1,
             Dialect::OpenAiCompletions => self.prompts.unwrap_or(1),
+            // What a list holds is not looked at.
+            Dialect::Mcp => {
+                return match self.body {
+                    RequestBody::One => 1,
+                    RequestBody::List => usize::MAX,
+                    RequestBody::Empty => 0,
+                };
+            }
             Dialect::OpenAiResponses
             | Dialect::AnthropicMessages
             | Dialect::Gemini
@@ -94,7 +126,9 @@ enum State {
     Comma,
     /// After the object.
     End,
-    /// It is not a JSON object.
+    /// It is an array.
+    List,
+    /// It is neither.
     Failed,
 }
 
@@ -110,6 +144,7 @@ enum Member {
     Model,
     N,
     Prompt,
+    Id,
     Other,
 }
 
@@ -162,7 +197,7 @@ impl RequestScan {
                     depth,
                     escaped: false,
                 } => self.nested_text(depth, rest),
-                State::Failed => return,
+                State::List | State::Failed => return,
                 _ => {
                     self.byte(*byte);
                     tail
@@ -171,11 +206,17 @@ impl RequestScan {
         }
     }
 
-    /// The shape, if the body was one whole JSON object; otherwise the default.
+    /// The shape, if the body was one whole JSON object; otherwise no more than what it is as a whole.
     pub fn finish(self) -> RequestShape {
-        match self.state {
-            State::End => self.shape,
-            _ => RequestShape::default(),
+        let body = match self.state {
+            State::End => return self.shape,
+            State::Start => RequestBody::Empty,
+            State::List => RequestBody::List,
+            _ => RequestBody::One,
+        };
+        RequestShape {
+            body,
+            ..RequestShape::default()
         }
     }
 
@@ -188,6 +229,7 @@ impl RequestScan {
         }
         self.state = match (self.state, byte) {
             (State::Start, b'{') => State::Name { first: true },
+            (State::Start, b'[') => State::List,
             (State::Name { .. }, b'"') => self.begin_text(Text::Name),
             (State::Name { first: true }, b'}') => State::End,
             (State::Text { of, escaped: true }, _) => {
@@ -287,7 +329,7 @@ impl RequestScan {
     /// Keeps a name, or the text of a member that is asked for.
     fn keep_text(&mut self, of: Text, bytes: &[u8]) {
         match (of, self.member) {
-            (Text::Name, _) | (Text::Value, Member::Model) => self.keep(bytes),
+            (Text::Name, _) | (Text::Value, Member::Model | Member::Id) => self.keep(bytes),
             (Text::Value, Member::Stream | Member::N | Member::Prompt | Member::Other) => {}
         }
     }
@@ -306,13 +348,14 @@ impl RequestScan {
                     Some("model") => Member::Model,
                     Some("n") => Member::N,
                     Some("prompt") => Member::Prompt,
+                    Some("id") => Member::Id,
                     _ => Member::Other,
                 };
                 State::Colon
             }
             Text::Value => {
                 let value = match self.member {
-                    Member::Model => self.decoded(),
+                    Member::Model | Member::Id => self.decoded(),
                     Member::Stream | Member::N | Member::Prompt | Member::Other => None,
                 };
                 self.set_value(value);
@@ -329,6 +372,7 @@ impl RequestScan {
         match self.member {
             Member::Stream => self.shape.stream = self.raw == b"true",
             Member::N => self.shape.n = self.count(),
+            Member::Id => self.shape.call = self.number(),
             Member::Model | Member::Prompt | Member::Other => {}
         }
         next
@@ -343,6 +387,10 @@ impl RequestScan {
             }
             Member::N => self.shape.n = None,
             Member::Prompt => self.shape.prompts = None,
+            Member::Id => {
+                let text = text.filter(|text| text.len() <= RequestShape::MODEL_LIMIT);
+                self.shape.call = text.map(|text| serde_json::Value::from(text).to_string());
+            }
             Member::Other => {}
         }
     }
@@ -355,6 +403,13 @@ impl RequestScan {
         let number: f64 = serde_json::from_slice(&self.raw).ok()?;
         let most = RequestShape::CHOICES_LIMIT as f64;
         (number.fract() == 0.0 && (1.0..=most).contains(&number)).then_some(number as u32)
+    }
+
+    /// The kept literal, if it is a number.
+    fn number(&self) -> Option<String> {
+        let number = std::str::from_utf8(&self.raw).ok()?;
+        let is_number = number.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+        (is_number && number.len() <= RequestShape::MODEL_LIMIT).then(|| number.to_owned())
     }
 
     /// The kept string with its escapes undone; `None` if it is too long or no valid string.

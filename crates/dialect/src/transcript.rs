@@ -6,6 +6,7 @@
 
 mod anthropic;
 mod gemini;
+mod mcp;
 mod openai;
 mod responses;
 
@@ -15,14 +16,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use streamweld_sse::Event;
 
-use crate::Dialect;
+use crate::{Dialect, recognise};
 
 pub(crate) use responses::Response;
 
-/// The reading of one answer so far. For a generic stream it stays empty.
+/// The reading of one answer so far. For a generic stream it stays empty, unless its first event shows that it is written
+/// in another dialect (see [`recognise`]).
 #[derive(Debug, Clone)]
 pub struct Transcript {
     dialect: Dialect,
+    /// An event was read.
+    read: bool,
+    call: Option<String>,
     id: Option<String>,
     model: Option<String>,
     object: Option<String>,
@@ -32,7 +37,8 @@ pub struct Transcript {
     text: String,
     parts: BTreeMap<u32, Part>,
     reasons: BTreeMap<u32, String>,
-    tool_calls: bool,
+    tool_calls: BTreeMap<(u32, u32), ToolCall>,
+    reasoning: String,
     reasoning_events: u64,
     tally: Tally,
     response: Response,
@@ -45,6 +51,17 @@ pub enum Part {
     Open,
     /// Has its finish reason, or is closed.
     Closed,
+}
+
+/// A call of a tool or a function, as far as it has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Its id, where it has one.
+    pub id: Option<String>,
+    /// What is called: the name that the request gave it, or the type of a tool of upstream's own.
+    pub name: String,
+    /// Its arguments as upstream writes them: JSON in nearly all cases, and a part of it while the call goes on.
+    pub arguments: String,
 }
 
 /// How many tokens an answer took.
@@ -67,6 +84,8 @@ impl Transcript {
     pub fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
+            read: false,
+            call: None,
             id: None,
             model: None,
             object: None,
@@ -76,25 +95,36 @@ impl Transcript {
             text: String::new(),
             parts: BTreeMap::new(),
             reasons: BTreeMap::new(),
-            tool_calls: false,
+            tool_calls: BTreeMap::new(),
+            reasoning: String::new(),
             reasoning_events: 0,
             tally: Tally::default(),
             response: Response::default(),
         }
     }
 
+    /// Tells the id of the call that is being answered, as JSON (MCP).
+    pub fn answers(&mut self, call: Option<String>) {
+        self.call = call;
+    }
+
     /// Reads the next committed event.
     pub fn push(&mut self, event: &Event<'_>) {
+        let first = !std::mem::replace(&mut self.read, true);
+        if first && self.dialect == Dialect::Generic {
+            self.dialect = recognise(event).unwrap_or(Dialect::Generic);
+        }
         match self.dialect {
             Dialect::OpenAiChat | Dialect::OpenAiCompletions => openai::push(self, event),
             Dialect::OpenAiResponses => responses::push(self, event),
             Dialect::AnthropicMessages => anthropic::push(self, event),
             Dialect::Gemini => gemini::push(self, event),
+            Dialect::Mcp => mcp::push(self, event),
             Dialect::Generic => {}
         }
     }
 
-    /// The dialect it is read in.
+    /// The dialect it is read in: that it was made with, or the one that was recognised.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -105,9 +135,10 @@ impl Transcript {
         &self.text
     }
 
-    /// Token counts, or `None` for a generic stream, of which nothing can be counted.
+    /// Token counts, or `None` for MCP and generic streams, of which nothing can be counted.
     pub fn usage(&self) -> Option<Usage> {
-        (self.dialect != Dialect::Generic).then(|| self.tally.usage())
+        let counts = !matches!(self.dialect, Dialect::Mcp | Dialect::Generic);
+        counts.then(|| self.tally.usage())
     }
 
     /// Upstream's id of the answer.
@@ -144,7 +175,20 @@ impl Transcript {
 
     /// Whether a tool or function call was begun.
     pub fn has_tool_calls(&self) -> bool {
+        !self.tool_calls.is_empty()
+    }
+
+    /// The calls that were begun, with the choice, candidate, block or item that they belong to, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = (u32, &ToolCall)> + '_ {
         self.tool_calls
+            .iter()
+            .map(|(&(part, _), call)| (part, call))
+    }
+
+    /// The reasoning that was shown, or summaries of it: of choice or candidate 0, of all blocks of a message, of all
+    /// output of a response.
+    pub fn reasoning(&self) -> &str {
+        &self.reasoning
     }
 
     /// How many events carried reasoning.
@@ -160,6 +204,10 @@ impl Transcript {
     /// Whether the dialect's sentinel was among the events, or there is nothing that could follow.
     pub fn is_complete(&self) -> bool {
         self.complete
+    }
+
+    pub(crate) fn call(&self) -> Option<&str> {
+        self.call.as_deref()
     }
 
     pub(crate) fn open_parts(&self) -> impl Iterator<Item = u32> + '_ {

@@ -34,6 +34,9 @@ pub enum End {
     Cut,
     /// Nothing more came after the reasons.
     Silence,
+    /// The body is over and the answer is not, but upstream has given an id with which its client comes back for the
+    /// rest (MCP).
+    Resumable,
     /// A generic stream ended cleanly; whether it was whole cannot be known.
     Unknown,
 }
@@ -46,6 +49,7 @@ impl End {
             Self::Eof => "eof",
             Self::Cut => "cut",
             Self::Silence => "silence",
+            Self::Resumable => "resumable",
             Self::Unknown => "unknown",
         }
     }

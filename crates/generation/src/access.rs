@@ -12,8 +12,13 @@ pub struct CredentialHeaders(Vec<String>);
 
 impl CredentialHeaders {
     /// The fields that are always looked at.
-    pub const BUILT_IN: [&'static str; 4] =
-        ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
+    pub const BUILT_IN: [&'static str; 5] = [
+        "authorization",
+        "x-api-key",
+        "api-key",
+        "x-goog-api-key",
+        SESSION,
+    ];
 
     /// The built-in fields and `more`, in lowercase and each once.
     #[must_use]
@@ -43,10 +48,15 @@ impl Default for CredentialHeaders {
     }
 }
 
+/// The session of MCP: its server makes it known by the answer to the first call, so that call has none yet.
+const SESSION: &str = "mcp-session-id";
+
 /// The digest of a caller's credential.
 #[derive(Clone, Copy)]
 pub struct Access {
     digest: [u8; 32],
+    /// The same without the session.
+    outside: [u8; 32],
     anonymous: bool,
 }
 
@@ -59,19 +69,20 @@ impl Access {
     {
         let mut hash = Sha256::new();
         hash.update(b"streamweld access 1\0");
+        let mut outside = hash.clone();
         let mut anonymous = true;
         for name in headers.names() {
             for value in values(name) {
                 anonymous = false;
-                // Lengths stand in front, so that no two lists of fields digest alike.
-                hash.update((name.len() as u64).to_be_bytes());
-                hash.update(name.as_bytes());
-                hash.update((value.len() as u64).to_be_bytes());
-                hash.update(value);
+                update(&mut hash, name, value);
+                if name != SESSION {
+                    update(&mut outside, name, value);
+                }
             }
         }
         Self {
             digest: hash.finalize().into(),
+            outside: outside.finalize().into(),
             anonymous,
         }
     }
@@ -88,10 +99,10 @@ impl Access {
         self.anonymous
     }
 
-    /// Whether this caller made what carries `digest`. In constant time.
+    /// Whether this caller made what carries `digest`, in its session or before it had one. In constant time.
     #[must_use]
     pub fn matches(&self, digest: &[u8; 32]) -> bool {
-        self.digest.ct_eq(digest).into()
+        (self.digest.ct_eq(digest) | self.outside.ct_eq(digest)).into()
     }
 
     /// A key in this caller's scope, for things that are looked up by digest (idempotency, retries).
@@ -106,6 +117,14 @@ impl Access {
         }
         hash.finalize().into()
     }
+}
+
+/// Lengths stand in front, so that no two lists of fields digest alike.
+fn update(hash: &mut Sha256, name: &str, value: &[u8]) {
+    hash.update((name.len() as u64).to_be_bytes());
+    hash.update(name.as_bytes());
+    hash.update((value.len() as u64).to_be_bytes());
+    hash.update(value);
 }
 
 impl std::fmt::Debug for Access {
@@ -150,6 +169,17 @@ mod tests {
         let one = access(&[("authorization", "a"), ("x-api-key", "b")]);
         let two = access(&[("authorization", "ab"), ("x-api-key", "")]);
         assert!(!two.matches(&one.digest()));
+    }
+
+    #[test]
+    fn a_session_reads_what_it_made_and_what_was_made_before_it() {
+        let before = access(&[("authorization", "a")]);
+        let one = access(&[("authorization", "a"), (SESSION, "1")]);
+        let other = access(&[("authorization", "a"), (SESSION, "2")]);
+        assert!(one.matches(&before.digest()) && one.matches(&one.digest()));
+        assert!(!other.matches(&one.digest()) && !before.matches(&one.digest()));
+        let stranger = access(&[("authorization", "b"), (SESSION, "1")]);
+        assert!(!stranger.matches(&before.digest()) && !stranger.matches(&one.digest()));
     }
 
     #[test]

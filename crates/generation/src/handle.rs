@@ -175,6 +175,12 @@ impl Handle {
         request.is_some_and(|request| request.shape.is_known_to_stream(self.spec.dialect))
     }
 
+    /// The request has been seen whole and goes on without its client.
+    pub(crate) fn outlives_its_client(&self) -> bool {
+        let request = self.request.get();
+        request.is_some_and(|request| request.shape.outlives_its_client(self.spec.dialect))
+    }
+
     /// The model that the request named.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
@@ -186,6 +192,11 @@ impl Handle {
     pub(crate) fn choices(&self) -> Option<usize> {
         let request = self.request.get()?;
         Some(request.shape.choices(self.spec.dialect))
+    }
+
+    /// The id of the call that the request makes, as JSON, once it has been seen whole.
+    pub(crate) fn call(&self) -> Option<&str> {
+        self.request.get()?.shape.call.as_deref()
     }
 
     /// The digest of the request's body, once it has been seen whole.

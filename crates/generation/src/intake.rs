@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use streamweld_dialect::{Dialect, FailureClass};
+use streamweld_dialect::{Dialect, FailureClass, recognise};
 use streamweld_journal::{Kind, Staging, Window};
 use streamweld_sse::{DecodeError, Decoder, Event, Limits, Retry, encode_lines};
 use tokio::time::Instant;
@@ -42,17 +42,23 @@ pub(crate) struct Intake {
     /// The backend's own ids are kept only where a feed may be taken up again with them.
     keeps_id: bool,
     upstream_id: Option<String>,
+    /// How its endings look: its dialect, or the one that the first event of a generic stream shows.
+    shown_as: Dialect,
+    /// No event is staged yet, and the first one may show how it is written.
+    unrecognised: bool,
     max_event: usize,
 }
 
 impl Intake {
     pub(crate) fn new(limits: Limits, dialect: Dialect) -> Self {
-        let generic = dialect.keeps_retry();
+        let reconnects = dialect.keeps_retry();
         Self {
             decoder: Decoder::new(limits),
-            retry: if generic { Retry::Keep } else { Retry::Drop },
-            keeps_id: generic,
+            retry: if reconnects { Retry::Keep } else { Retry::Drop },
+            keeps_id: reconnects,
             upstream_id: None,
+            shown_as: dialect,
+            unrecognised: dialect == Dialect::Generic,
             max_event: limits.max_event,
         }
     }
@@ -94,6 +100,9 @@ impl Intake {
             let on = lifecycle.event(&event, at.instant.into_std());
             match &on {
                 OnEvent::Stage | OnEvent::StageAndEnd(_) => {
+                    if std::mem::take(&mut self.unrecognised) {
+                        self.shown_as = recognise(&event).unwrap_or(self.shown_as);
+                    }
                     stage(&mut |out| encode_lines(&event, self.retry, out));
                 }
                 OnEvent::End {
@@ -115,6 +124,11 @@ impl Intake {
     /// What is left of a block that never got its blank line: evidence of an end, never an event.
     pub(crate) fn tail(&self) -> Option<Event<'_>> {
         self.decoder.tail_event()
+    }
+
+    /// The dialect in which readers are shown an ending.
+    pub(crate) fn shown_as(&self) -> Dialect {
+        self.shown_as
     }
 
     /// The last event ID that the backend itself sent.

@@ -59,8 +59,8 @@ impl By {
 pub enum Signal {
     /// This many readers are attached now.
     Readers(usize),
-    /// The whole request has been seen, and it asks for a stream.
-    KnownToStream,
+    /// The whole request has been seen, and it goes on when its client is lost.
+    OutlivesClient,
     /// The whole request has been seen, and it asks for this many choices.
     Choices(usize),
     /// The backend's head is here and begins an event stream. A generation that is not durable has no id,
@@ -136,8 +136,8 @@ pub struct Lifecycle {
 enum State {
     /// A request is under way; there is no head yet.
     Dispatching {
-        /// It is known to ask for a stream, so its client's leaving makes an orphan of it.
-        known: bool,
+        /// Its client's leaving makes an orphan of it.
+        outlives: bool,
     },
     /// The backend's event stream runs.
     Streaming {
@@ -153,7 +153,7 @@ impl Lifecycle {
     #[must_use]
     pub fn new(dialect: Dialect, policy: OrphanPolicy, times: Times, now: Instant) -> Self {
         Self {
-            state: State::Dispatching { known: false },
+            state: State::Dispatching { outlives: false },
             judge: Judge::new(dialect),
             policy,
             times,
@@ -177,7 +177,7 @@ impl Lifecycle {
                     self.orphaned.or(Some(now))
                 };
             }
-            (Signal::KnownToStream, State::Dispatching { known }) => *known = true,
+            (Signal::OutlivesClient, State::Dispatching { outlives }) => *outlives = true,
             (Signal::Choices(choices), state) => {
                 self.judge.expect(choices);
                 // A backend may answer before it has the whole request.
@@ -195,13 +195,18 @@ impl Lifecycle {
             (Signal::Shutdown, _) => return self.end(End::Shutdown),
             // A head comes once, and what is known of the request matters only before it.
             (
-                Signal::KnownToStream | Signal::Head { .. },
+                Signal::OutlivesClient | Signal::Head { .. },
                 State::Streaming { .. } | State::Ended,
             )
             | (Signal::Tick, _) => {}
         }
         let due = self.due(now)?;
         self.end(due)
+    }
+
+    /// The whole request has been seen, and this is the id of its call, as JSON.
+    pub fn answers(&mut self, call: &str) {
+        self.judge.answers(call);
     }
 
     /// Judges one event of the backend.
@@ -317,7 +322,7 @@ impl Lifecycle {
         match (&self.state, self.policy) {
             (State::Ended, _) => None,
             // Nobody knows yet that this would stream: it belongs to its client.
-            (State::Dispatching { known: false }, _) => Some(since),
+            (State::Dispatching { outlives: false }, _) => Some(since),
             // It has no id, so nobody could ever come back.
             (State::Streaming { durable: false, .. }, _) => Some(since),
             (_, OrphanPolicy::Continue) => None,

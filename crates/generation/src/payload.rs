@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use streamweld_dialect::Failure;
-use streamweld_journal::{Kind, Seq, StreamId};
+use streamweld_journal::{Kind, Seq, StreamId, Window};
 
 use crate::lifecycle::End;
 
@@ -39,6 +39,15 @@ pub struct Label {
     /// What the server wants of the backend's head for readers that attach. Never in an entry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub head: HeadFields,
+    /// The id of the call that is answered, as JSON (MCP). Never in an entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+}
+
+/// The id of the call that the generation of this window answers, as JSON.
+pub(crate) fn call_of(window: &Window) -> Option<String> {
+    let label: Label = serde_json::from_slice(&window.label()).ok()?;
+    label.call
 }
 
 /// Names and values of a head.

@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use streamweld_dialect::{BodyEnd, End as DoneBy};
+use streamweld_dialect::{BodyEnd, Dialect, End as DoneBy};
 use streamweld_journal::{Closed, Journal, Kind, Open, Seq};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -364,9 +364,12 @@ impl Producer {
             orphan_policy: spec.policy.to_string(),
         };
         let lines = control_lines(Kind::Open, &payload);
+        // A generic stream may turn out to answer a call.
+        let may_answer = matches!(spec.dialect, Dialect::Mcp | Dialect::Generic);
         self.set_label(&Label {
             open: payload,
             head: HeadFields::new(),
+            call: self.handle.call().filter(|_| may_answer).map(str::to_owned),
         });
         window
             .stage(now)
@@ -420,12 +423,15 @@ impl Producer {
     /// Everything that others have asked for since the last look, and the deadlines that have passed.
     fn signals(&mut self) -> Option<End> {
         let now = Instant::now().into_std();
+        if let Some(call) = self.handle.call() {
+            self.lifecycle.answers(call);
+        }
         let asked = [
             self.handle.stop_asked().map(Signal::Stop),
             self.handle.shutdown_asked().then_some(Signal::Shutdown),
             self.handle
-                .is_known_to_stream()
-                .then_some(Signal::KnownToStream),
+                .outlives_its_client()
+                .then_some(Signal::OutlivesClient),
             self.handle.choices().map(Signal::Choices),
             Some(Signal::Readers(self.handle.readers())),
         ];

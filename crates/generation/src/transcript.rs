@@ -6,6 +6,8 @@ use streamweld_dialect::{Dialect, Transcript};
 use streamweld_journal::{EntryBytes, Kind, Page, Seq, Window};
 use streamweld_sse::{Decoder, Limits};
 
+use crate::payload::call_of;
+
 /// How many entries are read from the window at once, so that its lock is held briefly.
 const PAGE: usize = 256;
 
@@ -13,7 +15,7 @@ const PAGE: usize = 256;
 /// its counts are estimates.
 #[must_use]
 pub fn transcript(window: &Window, dialect: Dialect) -> Transcript {
-    let mut transcript = Transcript::new(dialect);
+    let mut transcript = begun(window, dialect);
     push_from(&mut transcript, window, before(window.earliest()));
     transcript
 }
@@ -32,7 +34,7 @@ pub struct Whole {
 /// # Cancel safety
 /// Dropping the future loses nothing.
 pub async fn whole_transcript(window: &Window, dialect: Dialect) -> Whole {
-    let mut transcript = Transcript::new(dialect);
+    let mut transcript = begun(window, dialect);
     let (mut after, mut earliest) = (Seq::ZERO, None);
     loop {
         let begins = window.earliest();
@@ -75,6 +77,16 @@ pub async fn whole_transcript(window: &Window, dialect: Dialect) -> Whole {
         };
         after = last;
     }
+}
+
+/// A transcript with what is known beside the events.
+fn begun(window: &Window, dialect: Dialect) -> Transcript {
+    let mut transcript = Transcript::new(dialect);
+    // A generic stream may turn out to answer a call.
+    if matches!(dialect, Dialect::Mcp | Dialect::Generic) {
+        transcript.answers(call_of(window));
+    }
+    transcript
 }
 
 /// Reads what a window holds behind `after`. Returns the last entry that was read.

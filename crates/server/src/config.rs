@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use streamweld_dialect::{Dialect, UnknownDialect};
 use streamweld_generation::OrphanPolicy;
 use streamweld_journal::{CLAIM_TIME, Memory, MemoryConfig};
 use streamweld_upstream::{Backend, UpstreamConfig};
@@ -112,6 +113,8 @@ pub struct GenerationConfig {
     pub retry_join: Duration,
     /// GET paths that are made durable: exact, or a prefix when they end in `*`. Default none.
     pub durable_get: Vec<String>,
+    /// Paths whose dialect is told rather than detected; the first one that matches counts. Default none.
+    pub dialects: Vec<DialectRoute>,
     /// Header fields that carry a credential, beside the usual ones. Default none.
     pub credential_headers: Vec<String>,
 }
@@ -125,8 +128,51 @@ impl Default for GenerationConfig {
             max_event: 16 << 20,
             retry_join: Duration::from_secs(30),
             durable_get: Vec::new(),
+            dialects: Vec::new(),
             credential_headers: Vec::new(),
         }
+    }
+}
+
+/// A path whose dialect is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DialectRoute {
+    /// The path: exact, or a prefix when it ends in `*`.
+    pub path: String,
+    /// The dialect of its event streams. `None`: they pass through and are not made durable.
+    pub dialect: Option<Dialect>,
+}
+
+impl DialectRoute {
+    /// The name of no dialect at all.
+    pub const NONE: &'static str = "none";
+
+    /// A route to a dialect by its name, or to none.
+    ///
+    /// # Errors
+    /// The name is neither.
+    pub fn new(path: String, name: &str) -> Result<Self, UnknownDialect> {
+        let dialect = match name {
+            Self::NONE => None,
+            name => Some(name.parse()?),
+        };
+        Ok(Self { path, dialect })
+    }
+
+    /// Whether no path is left for `later` when this one stands before it.
+    #[must_use]
+    pub fn covers(&self, later: &Self) -> bool {
+        match self.path.strip_suffix('*') {
+            Some(prefix) => later.path.starts_with(prefix),
+            None => self.path == later.path,
+        }
+    }
+}
+
+impl std::fmt::Display for DialectRoute {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.dialect.map_or(Self::NONE, Dialect::as_str);
+        write!(f, "{}={name}", self.path)
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, request};
-use streamweld_dialect::{detect, model_in_path};
+use streamweld_dialect::{Dialect, model_in_path};
 use streamweld_generation::lifecycle::End;
 use streamweld_generation::{
     Access, Answer, Attached, Durability, Handle, Head, OrphanPolicy, Presence, Producer, RetryKey,
@@ -37,6 +37,7 @@ use crate::{cross_origin, forward, head, streams};
 /// A request that may become a generation.
 pub(crate) struct Candidate {
     parts: request::Parts,
+    dialect: Dialect,
     body: RequestBody,
     access: Access,
     policy: OrphanPolicy,
@@ -54,10 +55,11 @@ pub(crate) async fn serve(
     request: Request<ClientBody>,
     peer: &Peer,
     request_id: &str,
+    dialect: Dialect,
 ) -> Result<Response<Body>, Error> {
     let (parts, body) = request.into_parts();
     let body = RequestBody::new(body, parts.uri.path_and_query(), app.edge.max_request_body);
-    let candidate = Candidate::new(app, parts, body, peer)?;
+    let candidate = Candidate::new(app, parts, body, peer, dialect)?;
     candidate.serve(app, peer, request_id).await
 }
 
@@ -67,6 +69,7 @@ impl Candidate {
         parts: request::Parts,
         body: RequestBody,
         peer: &Peer,
+        dialect: Dialect,
     ) -> Result<Self, Error> {
         forward::check_length(app, &parts.headers)?;
         let access = app.access(&parts.headers);
@@ -89,6 +92,7 @@ impl Candidate {
         };
         Ok(Self {
             parts,
+            dialect,
             body,
             access,
             policy,
@@ -140,12 +144,10 @@ impl Candidate {
                 max_bytes: app.journal.per_generation,
             },
         );
-        let target = &self.parts.uri;
-        let dialect = detect(&self.parts.method, target.path(), target.query());
         let spec = Spec {
             id,
-            dialect,
-            model: model_in_path(dialect, target.path()).map(str::to_owned),
+            dialect: self.dialect,
+            model: model_in_path(self.dialect, self.parts.uri.path()).map(str::to_owned),
             access: self.access,
             policy: self.policy,
             backend: app.backend.name().to_owned(),

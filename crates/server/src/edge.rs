@@ -5,8 +5,9 @@ use std::time::SystemTime;
 
 use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
+use streamweld_dialect::{Dialect, End as DoneBy};
 use streamweld_generation::lifecycle::End;
-use streamweld_journal::{Cursor, StreamId};
+use streamweld_journal::{Cursor, Seq, StreamId, Window};
 
 use crate::app::{App, Peer};
 use crate::attach::{self, DataCursor, Reading};
@@ -16,7 +17,7 @@ use crate::capability::{self, Grant, Scope};
 use crate::client_body::ClientBody;
 use crate::cross_origin::Listed;
 use crate::error::{Error, ErrorCode};
-use crate::route::{Route, is_durable_get};
+use crate::route::{self, Route, is_durable_get};
 use crate::{cross_origin, durable, forward, head, idempotency, state, streams};
 
 /// The longest target.
@@ -106,7 +107,8 @@ async fn serve(
     if let Some(answer) = ours {
         return answer;
     }
-    let feed = method == Method::GET && is_durable_get(&app.generation.durable_get, path);
+    let dialect = route::dialect(&app.generation, &method, request.uri(), headers);
+    let mut feed = method == Method::GET && is_durable_get(&app.generation.durable_get, path);
     let again = match attach::data_cursor(headers) {
         Ok(DataCursor::NotOurs) => None,
         Ok(DataCursor::Ours(cursor)) => Some(again(app, &request, cursor, feed, peer).await),
@@ -115,6 +117,7 @@ async fn serve(
     match again.transpose()? {
         None => {}
         Some(Again::NewFeed { upstream_id }) => {
+            feed = true;
             let headers = request.headers_mut();
             headers.remove(head::LAST_EVENT_ID);
             if let Some(id) = upstream_id.and_then(|id| http::HeaderValue::from_str(&id).ok()) {
@@ -123,10 +126,12 @@ async fn serve(
         }
         Some(Again::Answer(response)) => return Ok(response),
     }
-    if method == Method::POST || feed {
-        return durable::serve(app, request, peer, request_id).await;
+    match dialect {
+        Some(dialect) if method == Method::POST || feed => {
+            durable::serve(app, request, peer, request_id, dialect).await
+        }
+        _ => forward::pass(app, request, peer).await,
     }
-    forward::pass(app, request, peer).await
 }
 
 /// What the backend is asked about a URL of ours is without its capability, which is good for whoever has it.
@@ -141,7 +146,7 @@ fn keep_capability(request: &mut Request<ClientBody>) {
 enum Again {
     Answer(Response<Body>),
     /// A feed whose generation was ended by its age or for want of readers begins anew, from where the backend's own
-    /// ids say.
+    /// ids say. So does an answer of MCP that its backend broke off and wants to be asked for.
     NewFeed {
         upstream_id: Option<String>,
     },
@@ -172,7 +177,10 @@ async fn again(
     let cut_short = found.window.terminal().is_some_and(|terminal| {
         [End::OrphanCancelled.code(), End::TooLong.code()].contains(&terminal.code.as_deref())
     });
-    if feed && cut_short {
+    let polls = request.method() == Method::GET
+        && found.dialect() == Dialect::Mcp
+        && is_resumable_behind(&found.window, cursor.seq);
+    if (feed && cut_short) || polls {
         let upstream_id = state::terminal_payload(&found.window)
             .and_then(|payload| payload.upstream_last_event_id);
         return Ok(Again::NewFeed { upstream_id });
@@ -186,6 +194,14 @@ async fn again(
     };
     let answer = attach::read(app, found, cursor, reading).await;
     pages.share(answer).map(Again::Answer)
+}
+
+/// The backend has left the rest to be asked for, and all that it has sent was seen.
+fn is_resumable_behind(window: &Window, seen: Seq) -> bool {
+    let last = window.terminal().map(|terminal| terminal.seq);
+    last.is_some_and(|last| seen.next() >= last && seen <= last)
+        && state::terminal_payload(window)
+            .is_some_and(|payload| payload.end.as_deref() == Some(DoneBy::Resumable.as_str()))
 }
 
 /// What HTTP/1 needs beside the answer itself.

@@ -1,4 +1,9 @@
-//! Which requests are ours, by their path (protocol.md 4.1).
+//! Which requests are ours, by their path (protocol.md 4.1), and how the answers to all others are read (7.1).
+
+use http::{HeaderMap, Method, Uri};
+use streamweld_dialect::{Dialect, detect, is_durable_mcp};
+
+use crate::config::GenerationConfig;
 
 /// Where a request on the data listener goes.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,19 +44,42 @@ impl<'a> Route<'a> {
     }
 }
 
+/// The dialect of the answer to a request. `None`: it passes through, whatever it is.
+pub(crate) fn dialect(
+    config: &GenerationConfig,
+    method: &Method,
+    target: &Uri,
+    headers: &HeaderMap,
+) -> Option<Dialect> {
+    let path = target.path();
+    let told = config
+        .dialects
+        .iter()
+        .find(|route| matches(&route.path, path));
+    match told.map(|route| route.dialect) {
+        Some(Some(Dialect::Mcp)) => is_durable_mcp(headers).then_some(Dialect::Mcp),
+        Some(told) => told,
+        None => detect(method, path, target.query(), headers),
+    }
+}
+
 /// Whether `path` is one of the GET paths that are made durable.
 pub(crate) fn is_durable_get(patterns: &[String], path: &str) -> bool {
-    patterns
-        .iter()
-        .any(|pattern| match pattern.strip_suffix('*') {
-            Some(prefix) => path.starts_with(prefix),
-            None => path == pattern,
-        })
+    patterns.iter().any(|pattern| matches(pattern, path))
+}
+
+/// A pattern is a path, or a prefix that ends in `*`.
+fn matches(pattern: &str, path: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => path.starts_with(prefix),
+        None => path == pattern,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::DialectRoute;
 
     const ID: &str = "01jcv5t0q4e8x2m7n9p3r6s1ab";
 
@@ -95,6 +123,47 @@ mod tests {
         ] {
             assert_eq!(Route::of(path), Route::Backend, "{path}");
         }
+    }
+
+    #[test]
+    fn the_first_route_that_matches_stands_above_what_is_detected() {
+        let route = |path: &str, dialect| DialectRoute {
+            path: path.to_owned(),
+            dialect,
+        };
+        let config = GenerationConfig {
+            dialects: vec![
+                route("/app/tools", Some(Dialect::Mcp)),
+                route("/app/*", Some(Dialect::OpenAiChat)),
+                route("/v1/messages", None),
+            ],
+            ..GenerationConfig::default()
+        };
+        let mut headers = HeaderMap::new();
+        let check = |path: &'static str, headers: &HeaderMap, expected| {
+            let target = Uri::from_static(path);
+            assert_eq!(
+                dialect(&config, &Method::POST, &target, headers),
+                expected,
+                "{path}"
+            );
+        };
+        check("/app/tools", &headers, Some(Dialect::Mcp));
+        check("/app/v1/messages", &headers, Some(Dialect::OpenAiChat));
+        check("/v1/messages", &headers, None);
+        check(
+            "/v2/v1/messages",
+            &headers,
+            Some(Dialect::AnthropicMessages),
+        );
+        check("/other", &headers, Some(Dialect::Generic));
+        headers.insert(
+            "mcp-protocol-version",
+            http::HeaderValue::from_static("2026-07-28"),
+        );
+        check("/app/tools", &headers, None);
+        check("/app/other", &headers, Some(Dialect::OpenAiChat));
+        check("/other", &headers, None);
     }
 
     #[test]

@@ -19,13 +19,14 @@ use streamweld_generation::OrphanPolicy;
 use streamweld_journal::Level;
 use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::Script;
-use streamweld_server::config::{PageOrigin, Secret, SigningKeys};
+use streamweld_server::config::{DialectRoute, PageOrigin, Secret, SigningKeys};
 
 use crate::journal::Place;
 use crate::values::{
-    JournalPlace, Member, Url, address, backend_name, certificates, credential_header, duration,
-    journal_file, journal_size, orphan_policy, password_file, path_pattern, positive_duration,
-    presence_lease, script, script_file, secret, signing_keys, size, two_addresses, url_prefix,
+    JournalPlace, Member, Url, address, backend_name, certificates, credential_header,
+    dialect_route, duration, journal_file, journal_size, orphan_policy, password_file,
+    path_pattern, positive_duration, presence_lease, script, script_file, secret, signing_keys,
+    size, two_addresses, url_prefix,
 };
 
 use self::origin::Origin;
@@ -181,6 +182,9 @@ pub(crate) struct Serve {
     /// GET path whose event streams are made durable; a prefix when it ends in `*` (repeatable)
     #[arg(long, env = "STREAMWELD_DURABLE_GET", value_name = "PATH", value_delimiter = ',', value_parser = path_pattern)]
     pub(crate) durable_get: Vec<String>,
+    /// Dialect of the event streams of a path, a prefix when it ends in `*`; `none` passes them through (repeatable)
+    #[arg(long, env = "STREAMWELD_DIALECT", value_name = "PATH=NAME", value_delimiter = ',', value_parser = dialect_route)]
+    pub(crate) dialect: Vec<DialectRoute>,
     /// Header field that carries a credential, beside the usual ones (repeatable)
     #[arg(long, env = "STREAMWELD_CREDENTIAL_HEADER", value_name = "NAME", value_delimiter = ',', value_parser = credential_header)]
     pub(crate) credential_header: Vec<http::HeaderName>,

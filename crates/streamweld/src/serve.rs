@@ -61,6 +61,7 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             max_event: bytes(args.max_event.as_u64()),
             retry_join: args.retry_join,
             durable_get: args.durable_get.clone(),
+            dialects: args.dialect.clone(),
             credential_headers: args
                 .credential_header
                 .iter()
@@ -155,6 +156,7 @@ fn show(config: &Config, journal: &journal::Settings) {
         max_event = show_size(config.generation.max_event as u64),
         retry_join = time(config.generation.retry_join),
         durable_get = ?config.generation.durable_get,
+        dialects = ?config.generation.dialects.iter().map(ToString::to_string).collect::<Vec<_>>(),
         credential_headers = ?config.generation.credential_headers,
         "generations"
     );

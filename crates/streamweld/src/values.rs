@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use streamweld_generation::OrphanPolicy;
 use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::{BadScript, Script};
-use streamweld_server::config::{Secret, SigningKeys};
+use streamweld_server::config::{DialectRoute, Secret, SigningKeys};
 use streamweld_upstream::{BackendUrl, BackendUrlError, Client, UpstreamConfig};
 
 use crate::journal::Place;
@@ -108,6 +108,16 @@ pub(crate) fn path_pattern(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     };
     Err(fault.to_owned())
+}
+
+/// `/app/chat=openai_chat`: a path or a prefix, and the dialect of its event streams.
+pub(crate) fn dialect_route(text: &str) -> Result<DialectRoute, String> {
+    // No name has a `=`, but a path may.
+    let (path, name) = text
+        .rsplit_once('=')
+        .ok_or("write it as PATH=NAME, such as /app/chat=openai_chat or /mcp*=mcp")?;
+    let path = path_pattern(path)?;
+    DialectRoute::new(path, name).map_err(|error| format!("{error}, or none to pass it through"))
 }
 
 /// A header field that says who somebody is.

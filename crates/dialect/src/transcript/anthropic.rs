@@ -3,7 +3,7 @@
 use serde_json::Value;
 use streamweld_sse::Event;
 
-use super::{Part, Transcript, count_of, index_of, keep, text_of};
+use super::{Part, ToolCall, Transcript, count_of, index_of, keep, text_of};
 
 pub(super) fn push(transcript: &mut Transcript, event: &Event<'_>) {
     let Ok(frame) = serde_json::from_str::<Value>(&event.data()) else {
@@ -43,8 +43,16 @@ fn block_start(transcript: &mut Transcript, frame: &Value) {
         transcript.parts.insert(index, Part::Open);
     }
     // tool_use, server_tool_use, mcp_tool_use.
-    transcript.tool_calls |=
-        text_of(of_block("type")).is_some_and(|kind| kind.ends_with("tool_use"));
+    if text_of(of_block("type")).is_some_and(|kind| kind.ends_with("tool_use")) {
+        let input = of_block("input").filter(|input| is_filled(input));
+        let call = ToolCall {
+            id: text_of(of_block("id")).map(str::to_owned),
+            name: text_of(of_block("name")).unwrap_or_default().to_owned(),
+            arguments: input.map(Value::to_string).unwrap_or_default(),
+        };
+        let index = index_of(frame.get("index")).unwrap_or(0);
+        transcript.tool_calls.insert((index, 0), call);
+    }
     if let Some(text) = text_of(of_block("text")) {
         transcript.text.push_str(text);
         transcript.tally.output();
@@ -57,12 +65,22 @@ fn block_delta(transcript: &mut Transcript, frame: &Value) {
     if let Some(text) = of_delta("text") {
         transcript.text.push_str(text);
         transcript.tally.output();
-    } else if of_delta("thinking").is_some() {
+    } else if let Some(thought) = of_delta("thinking") {
+        transcript.reasoning.push_str(thought);
         transcript.reasoning_events += 1;
         transcript.tally.output();
-    } else if of_delta("partial_json").is_some() {
+    } else if let Some(json) = of_delta("partial_json") {
+        let index = index_of(frame.get("index")).unwrap_or(0);
+        if let Some(call) = transcript.tool_calls.get_mut(&(index, 0)) {
+            call.arguments.push_str(json);
+        }
         transcript.tally.output();
     }
+}
+
+/// A block begins with an empty input, whose JSON then comes bit by bit; some copies of the API have all of it here.
+fn is_filled(input: &Value) -> bool {
+    input.as_object().is_some_and(|input| !input.is_empty())
 }
 
 fn message_delta(transcript: &mut Transcript, frame: &Value) {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use streamweld_sse::Event;
 
-use super::{Part, Transcript, count_of, index_of, keep, text_of};
+use super::{Part, ToolCall, Transcript, count_of, index_of, keep, text_of};
 
 pub(super) fn push(transcript: &mut Transcript, event: &Event<'_>) {
     let Ok(Value::Object(chunk)) = serde_json::from_str(&event.data()) else {
@@ -59,17 +59,34 @@ fn read_candidate(transcript: &mut Transcript, candidate: &Value, wrote: &mut Wr
     for part in parts.into_iter().flatten() {
         let text = text_of(part.get("text"));
         let is_thought = part.get("thought").and_then(Value::as_bool) == Some(true);
-        if let (0, false, Some(text)) = (index, is_thought, text) {
-            transcript.text.push_str(text);
+        match (index, is_thought, text) {
+            (0, false, Some(text)) => transcript.text.push_str(text),
+            (0, true, Some(thought)) => transcript.reasoning.push_str(thought),
+            _ => {}
         }
-        let is_call = part.get("functionCall").is_some();
-        transcript.tool_calls |= is_call;
+        let call = part.get("functionCall");
+        let is_call = call.is_some();
+        if let Some(call) = call {
+            read_call(transcript, index, call);
+        }
         wrote.thoughts |= is_thought && text.is_some();
         // Code, its results and pictures are output as well; a signature alone is not.
         let others = ["executableCode", "codeExecutionResult", "inlineData"];
         wrote.any |=
             text.is_some() || is_call || others.iter().any(|name| part.get(*name).is_some());
     }
+}
+
+/// A call comes whole.
+fn read_call(transcript: &mut Transcript, index: u32, call: &Value) {
+    let before = transcript.tool_calls.range((index, 0)..=(index, u32::MAX));
+    let place = u32::try_from(before.count()).unwrap_or(u32::MAX);
+    let call = ToolCall {
+        id: text_of(call.get("id")).map(str::to_owned),
+        name: text_of(call.get("name")).unwrap_or_default().to_owned(),
+        arguments: call.get("args").map(Value::to_string).unwrap_or_default(),
+    };
+    transcript.tool_calls.insert((index, place), call);
 }
 
 /// Thoughts are generated too, and what a tool put into the prompt was read.

@@ -57,16 +57,46 @@ fn read_choice(transcript: &mut Transcript, choice: &Value, wrote: &mut Wrote) {
     if let (0, Some(text)) = (index, text) {
         transcript.text.push_str(text);
     }
-    let reasoning = text_of(of_delta("reasoning_content"))
-        .or(text_of(of_delta("reasoning")))
-        .is_some();
-    let call = of_delta("tool_calls")
-        .and_then(Value::as_array)
-        .is_some_and(|calls| !calls.is_empty())
-        || of_delta("function_call").is_some_and(Value::is_object);
-    transcript.tool_calls |= call;
-    wrote.reasoning |= reasoning;
-    wrote.any |= text.is_some() || reasoning || call || text_of(of_delta("refusal")).is_some();
+    let reasoning =
+        text_of(of_delta("reasoning_content")).or_else(|| text_of(of_delta("reasoning")));
+    if let (0, Some(reasoning)) = (index, reasoning) {
+        transcript.reasoning.push_str(reasoning);
+    }
+    let calls = of_delta("tool_calls").and_then(Value::as_array);
+    for (place, call) in (0..).zip(calls.into_iter().flatten()) {
+        let place = index_of(call.get("index")).unwrap_or(place);
+        read_call(
+            transcript,
+            (index, place),
+            call.get("id"),
+            call.get("function"),
+        );
+    }
+    let only = of_delta("function_call").filter(|call| call.is_object());
+    if only.is_some() {
+        read_call(transcript, (index, 0), None, only);
+    }
+    let call = only.is_some() || calls.is_some_and(|calls| !calls.is_empty());
+    wrote.reasoning |= reasoning.is_some();
+    wrote.any |=
+        text.is_some() || reasoning.is_some() || call || text_of(of_delta("refusal")).is_some();
+}
+
+/// The next piece of a call: its id and name come once, its arguments bit by bit.
+fn read_call(
+    transcript: &mut Transcript,
+    place: (u32, u32),
+    id: Option<&Value>,
+    function: Option<&Value>,
+) {
+    let call = transcript.tool_calls.entry(place).or_default();
+    keep(&mut call.id, id);
+    let of_function = |name| text_of(function.and_then(|function| function.get(name)));
+    if let Some(name) = of_function("name").filter(|_| call.name.is_empty()) {
+        call.name = name.to_owned();
+    }
+    call.arguments
+        .push_str(of_function("arguments").unwrap_or_default());
 }
 
 fn read_usage(transcript: &mut Transcript, usage: &Value) {

@@ -79,7 +79,7 @@ pub(super) fn push(transcript: &mut Transcript, event: &Event<'_>) {
         kind if ends_response(kind) => end(transcript, &frame, kind),
         // Refusals, arguments of calls, reasoning and its summaries, audio, code.
         kind if kind.ends_with(".delta") => {
-            transcript.reasoning_events += u64::from(kind.contains(".reasoning"));
+            delta(transcript, &frame, kind);
             transcript.tally.output();
         }
         // What repeats that when it is done, progress of tools, and whatever may be added.
@@ -107,7 +107,17 @@ fn item(transcript: &mut Transcript, frame: &Value, part: Part) {
     };
     transcript.parts.insert(index, part);
     // function_call, custom_tool_call, web_search_call, mcp_call, …
-    transcript.tool_calls |= text_of(value.get("type")).is_some_and(|kind| kind.ends_with("_call"));
+    if let Some(kind) = text_of(value.get("type")).filter(|kind| kind.ends_with("_call")) {
+        let call = transcript.tool_calls.entry((index, 0)).or_default();
+        let id = text_of(value.get("call_id")).or_else(|| text_of(value.get("id")));
+        call.id = id.map(str::to_owned);
+        call.name = text_of(value.get("name")).unwrap_or(kind).to_owned();
+        // When it is done, whole.
+        let arguments = text_of(value.get("arguments")).or_else(|| text_of(value.get("input")));
+        if let Some(arguments) = arguments {
+            call.arguments = arguments.to_owned();
+        }
+    }
     let texts = transcript.response.items.remove(&index);
     let item = Item {
         value: value.clone(),
@@ -115,6 +125,22 @@ fn item(transcript: &mut Transcript, frame: &Value, part: Part) {
         texts: texts.map(|item| item.texts).unwrap_or_default(),
     };
     transcript.response.items.insert(index, item);
+}
+
+fn delta(transcript: &mut Transcript, frame: &Value, kind: &str) {
+    let is_reasoning = kind.contains(".reasoning");
+    transcript.reasoning_events += u64::from(is_reasoning);
+    let Some(text) = text_of(frame.get("delta")) else {
+        return;
+    };
+    if is_reasoning {
+        transcript.reasoning.push_str(text);
+    } else if kind.contains("_call_") {
+        let output = index_of(frame.get("output_index")).unwrap_or(0);
+        if let Some(call) = transcript.tool_calls.get_mut(&(output, 0)) {
+            call.arguments.push_str(text);
+        }
+    }
 }
 
 fn text(transcript: &mut Transcript, frame: &Value) {

@@ -1,7 +1,7 @@
 //! Endings of ours: exact bytes, and strings that cannot break out of them.
 
 use streamweld_dialect::{
-    BodyEnd, Dialect, Ending, Judge, Mark, Transcript, Verdict, as_shown, error_ending,
+    Behind, BodyEnd, Dialect, Ending, Judge, Mark, Transcript, Verdict, as_shown, error_ending,
     stopped_ending,
 };
 use streamweld_sse::{Decoder, Limits};
@@ -17,7 +17,7 @@ fn check(ending: &Ending, expected: &str) {
 fn an_error_is_what_the_clients_of_the_dialect_raise() {
     let openai = "data: {\"error\":{\"message\":\"upstream ended\",\"type\":\"streamweld_error\",\
                   \"param\":null,\"code\":\"truncated\"}}\n\n";
-    let error = |dialect| error_ending(dialect, "truncated", "upstream ended", None);
+    let error = |dialect| error_ending(dialect, "truncated", "upstream ended", Behind::default());
     check(&error(Dialect::OpenAiChat), openai);
     check(&error(Dialect::OpenAiCompletions), openai);
     check(
@@ -38,6 +38,16 @@ fn an_error_is_what_the_clients_of_the_dialect_raise() {
          \"reason\":\"truncated\",\"domain\":\"streamweld\"}]}}\n\n",
     );
     check(&error(Dialect::Generic), "");
+    check(&error(Dialect::Mcp), "");
+    let call = Behind {
+        last: None,
+        call: Some("\"c-7\""),
+    };
+    check(
+        &error_ending(Dialect::Mcp, "truncated", "upstream ended", call),
+        "data: {\"jsonrpc\":\"2.0\",\"id\":\"c-7\",\"error\":{\"code\":-32603,\"message\":\"upstream ended\",\
+         \"data\":{\"type\":\"streamweld_error\",\"code\":\"truncated\"}}}\n\n",
+    );
 }
 
 #[test]
@@ -51,7 +61,15 @@ fn an_error_of_a_response_has_the_next_number() {
         ("event: streamweld.open\ndata: {\"seq\":1}\n\n", 0),
     ] {
         each_event(last.as_bytes(), |last| {
-            let ending = error_ending(Dialect::OpenAiResponses, "c", "m", Some(last));
+            let ending = error_ending(
+                Dialect::OpenAiResponses,
+                "c",
+                "m",
+                Behind {
+                    last: Some(last),
+                    call: None,
+                },
+            );
             each_event(&ending.bytes, |event| {
                 let data: serde_json::Value = serde_json::from_str(&event.data()).unwrap();
                 assert_eq!(data["sequence_number"], number);
@@ -63,7 +81,7 @@ fn an_error_of_a_response_has_the_next_number() {
 #[test]
 fn who_is_shown_no_ids_is_shown_an_error_of_gemini_that_is_no_event() {
     for dialect in Dialect::ALL {
-        let ending = error_ending(dialect, "c", "m", None).bytes;
+        let ending = error_ending(dialect, "c", "m", Behind::default()).bytes;
         let shown = as_shown(dialect, &ending);
         if dialect == Dialect::Gemini {
             assert_eq!(shown, &ending["data: ".len()..]);
@@ -86,7 +104,11 @@ fn a_message_stays_inside_its_string() {
         if dialect == Dialect::Generic {
             continue;
         }
-        let ending = error_ending(dialect, "c", message, None);
+        let call = Behind {
+            last: None,
+            call: Some("1"),
+        };
+        let ending = error_ending(dialect, "c", message, call);
         let mut events = 0;
         each_event(&ending.bytes, |event| {
             events += 1;
@@ -101,16 +123,21 @@ fn a_message_stays_inside_its_string() {
 fn an_error_of_ours_reads_as_an_upstream_error() {
     for dialect in Dialect::ALL {
         let mut judge = Judge::new(dialect);
-        each_event(&error_ending(dialect, "c", "m", None).bytes, |event| {
-            assert!(matches!(judge.event(event), Mark::Failed { .. }));
-        });
+        each_event(
+            &error_ending(dialect, "c", "m", Behind::default()).bytes,
+            |event| {
+                assert!(matches!(judge.event(event), Mark::Failed { .. }));
+            },
+        );
     }
 }
 
 #[test]
 fn a_stop_of_nothing_is_a_whole_answer() {
     for dialect in Dialect::ALL {
-        let ending = stopped_ending(&Transcript::new(dialect));
+        let mut transcript = Transcript::new(dialect);
+        transcript.answers(Some("1".to_owned()));
+        let ending = stopped_ending(&transcript);
         let mut judge = Judge::new(dialect);
         each_event(&ending.bytes, |event| {
             judge.event(event);

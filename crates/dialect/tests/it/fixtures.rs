@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 use streamweld_dialect::{
-    BodyEnd, Dialect, Judge, Mark, Transcript, Usage, Verdict, stopped_ending,
+    BodyEnd, Dialect, Judge, Mark, ToolCall, Transcript, Usage, Verdict, stopped_ending,
 };
 use streamweld_sse::{Decoder, Limits, Retry, encode_lines};
 
@@ -24,8 +24,10 @@ struct Expectation {
     about: String,
     /// How the body ends.
     end: End,
-    /// How many choices were asked for, where that is told.
+    /// How many choices (MCP: answers) were asked for, where that is told.
     asked: Option<usize>,
+    /// The id of the call that is answered, as JSON, where that is told (MCP).
+    call: Option<String>,
     /// The verdict; of a failure only the members that are given.
     verdict: Value,
     settled: bool,
@@ -33,6 +35,11 @@ struct Expectation {
     committed: usize,
     salvage: Option<String>,
     text: String,
+    #[serde(default)]
+    reasoning: String,
+    /// Each with the part that it belongs to.
+    #[serde(default)]
+    tool_calls: Vec<(u32, ToolCall)>,
     usage: Option<Usage>,
     /// The bytes of the stopped ending after what was committed.
     stopped: String,
@@ -55,6 +62,10 @@ struct Outcome {
     committed: Vec<String>,
     salvage: Option<String>,
     text: String,
+    reasoning: String,
+    tool_calls: Vec<(u32, ToolCall)>,
+    /// What the transcript says of the end.
+    finish: Vec<String>,
     usage: Option<Usage>,
     stopped: String,
 }
@@ -62,7 +73,7 @@ struct Outcome {
 #[test]
 fn every_fixture_gives_what_it_should() {
     let names = fixtures();
-    assert!(names.len() > 220, "only {} fixtures found", names.len());
+    assert!(names.len() > 320, "only {} fixtures found", names.len());
     for (dialect, path) in names {
         check(dialect, &path);
     }
@@ -131,6 +142,11 @@ fn check(dialect: Dialect, path: &Path) {
     );
     assert_eq!(whole.salvage, expected.salvage, "{name}: salvage");
     assert_eq!(whole.text, expected.text, "{name}: text");
+    assert_eq!(whole.reasoning, expected.reasoning, "{name}: reasoning");
+    assert_eq!(whole.tool_calls, expected.tool_calls, "{name}: tool calls");
+    if let Verdict::Done(done) = &whole.verdict {
+        assert_eq!(whole.finish, done.reasons, "{name}: finish");
+    }
     assert_eq!(whole.usage, expected.usage, "{name}: usage");
     assert_eq!(whole.stopped, expected.stopped, "{name}: stopped ending");
 }
@@ -142,7 +158,11 @@ fn read(dialect: Dialect, reads: &[&[u8]], expected: &Expectation) -> Outcome {
     if let Some(asked) = expected.asked {
         judge.expect(asked);
     }
+    if let Some(call) = &expected.call {
+        judge.answers(call);
+    }
     let mut transcript = Transcript::new(dialect);
+    transcript.answers(expected.call.clone());
     let mut committed = Vec::new();
     let mut salvaged = None;
     let mut verdict = None;
@@ -195,6 +215,15 @@ fn read(dialect: Dialect, reads: &[&[u8]], expected: &Expectation) -> Outcome {
         committed,
         salvage: salvaged,
         text: transcript.text().to_owned(),
+        reasoning: transcript.reasoning().to_owned(),
+        tool_calls: transcript
+            .tool_calls()
+            .map(|(part, call)| (part, call.clone()))
+            .collect(),
+        finish: transcript
+            .reasons()
+            .map(|(_, reason)| reason.to_owned())
+            .collect(),
         usage: transcript.usage(),
         stopped: String::from_utf8(stopped.bytes).unwrap(),
     }

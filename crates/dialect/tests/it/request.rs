@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
-use streamweld_dialect::{Dialect, RequestScan, RequestShape};
+use streamweld_dialect::{Dialect, RequestBody, RequestScan, RequestShape};
 
 #[track_caller]
 fn check(body: &str, stream: bool, model: Option<&str>) {
@@ -195,10 +195,12 @@ fn a_stream_is_asked_for_in_the_body_or_by_the_path() {
         for dialect in Dialect::ALL {
             let known = match dialect {
                 Dialect::Gemini => true,
-                Dialect::Generic => false,
+                Dialect::Mcp | Dialect::Generic => false,
                 _ => stream,
             };
             assert_eq!(shape.is_known_to_stream(dialect), known, "{dialect}");
+            let outlives = known || dialect == Dialect::Mcp;
+            assert_eq!(shape.outlives_its_client(dialect), outlives, "{dialect}");
         }
     }
 }
@@ -231,11 +233,39 @@ fn choices_are_n_for_each_prompt_where_there_are_prompts() {
 }
 
 #[test]
+fn calls_of_mcp_are_counted_by_what_the_body_is() {
+    let is = |body: &str, form, call: Option<&str>, calls| {
+        let expected = RequestShape {
+            body: form,
+            call: call.map(str::to_owned),
+            ..RequestShape::default()
+        };
+        check_shape(body, &expected);
+        assert_eq!(expected.choices(Dialect::Mcp), calls, "{body}");
+    };
+    let (one, list, empty) = (RequestBody::One, RequestBody::List, RequestBody::Empty);
+    is("", empty, None, 0);
+    is(" \n", empty, None, 0);
+    is(r#"[{"id":1},{"id":2}]"#, list, None, usize::MAX);
+    is(" [", list, None, usize::MAX);
+    is(
+        r#"{"jsonrpc":"2.0","id":7,"method":"a"}"#,
+        one,
+        Some("7"),
+        1,
+    );
+    is(r#"{"id" : -1.5e3 }"#, one, Some("-1.5e3"), 1);
+    is(r#"{"id":"a\"\u00e9"}"#, one, Some(r#""a\"é""#), 1);
+    is(r#"{"id":null}"#, one, None, 1);
+    is(r#"{"id":true}"#, one, None, 1);
+    is(r#"{"id":3,"id":{"id":4}}"#, one, None, 1);
+    is(r#"{"params":{"id":4}}"#, one, None, 1);
+    is("true", one, None, 1);
+}
+
+#[test]
 fn what_is_no_whole_object_is_the_default() {
     for body in [
-        "",
-        " ",
-        "[]",
         "true",
         "\"stream\"",
         "stream=true",
@@ -268,6 +298,8 @@ proptest! {
             model: parsed.get("model").and_then(Value::as_str).map(str::to_owned),
             n: parsed.get("n").and_then(count),
             prompts: parsed.get("prompt").and_then(prompts),
+            call: parsed.get("id").and_then(call),
+            body: RequestBody::One,
         };
         prop_assert_eq!(scan(&split(body.as_bytes(), &cuts)), expected);
     }
@@ -276,6 +308,11 @@ proptest! {
     fn garbage_is_read_alike_at_any_split(body in garbage(), cuts in cuts()) {
         prop_assert_eq!(scan(&split(&body, &cuts)), scan(&[&body]));
     }
+}
+
+fn call(id: &Value) -> Option<String> {
+    let text = id.as_str().is_some_and(|text| text.len() <= 256);
+    (text || id.is_number()).then(|| id.to_string())
 }
 
 fn count(n: &Value) -> Option<u32> {
@@ -317,6 +354,7 @@ fn body() -> impl Strategy<Value = String> {
         3 => Just("\"model\"".to_owned()),
         3 => Just("\"n\"".to_owned()),
         3 => Just("\"prompt\"".to_owned()),
+        3 => Just("\"id\"".to_owned()),
         1 => Just(r#""\u0073tream""#.to_owned()),
         1 => Just(r#""\u006e""#.to_owned()),
         1 => Just(r#""mod\u0065l""#.to_owned()),

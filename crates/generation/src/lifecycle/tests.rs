@@ -70,7 +70,7 @@ fn a_client_that_leaves_an_unknown_request_cancels_it() {
 #[test]
 fn a_client_that_leaves_a_known_stream_before_its_head_leaves_an_orphan() {
     let mut life = Life::new(OrphanPolicy::Continue);
-    assert_eq!(life.on(1, Signal::KnownToStream), None);
+    assert_eq!(life.on(1, Signal::OutlivesClient), None);
     assert_eq!(life.on(2, Signal::Readers(0)), None);
     assert_eq!(life.on(3, Signal::Head { durable: true }), None);
     assert_eq!(life.event(4, TEXT), OnEvent::Stage);
@@ -119,7 +119,7 @@ fn policy_continue_never_ends_an_orphan() {
 #[test]
 fn a_degraded_generation_goes_with_its_reader() {
     let mut life = Life::new(OrphanPolicy::Continue);
-    life.on(0, Signal::KnownToStream);
+    life.on(0, Signal::OutlivesClient);
     life.on(0, Signal::Head { durable: false });
     assert_eq!(life.on(1, Signal::Readers(0)), Some(End::OrphanCancelled));
 }

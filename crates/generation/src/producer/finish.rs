@@ -25,6 +25,7 @@ impl Producer {
     pub(super) async fn finish(&mut self, end: End, log: &mut Log<'_>) {
         let handle = Arc::clone(&self.handle);
         let (window, dialect) = (handle.window(), handle.spec().dialect);
+        let shown_as = self.intake.shown_as();
         // What was staged before the end comes first, so that the transcript of a stop is what readers have seen.
         if end.kind() == Kind::Stopped {
             let patience = self.shared.limits.heal.patience;
@@ -39,7 +40,7 @@ impl Producer {
         payload.upstream_last_event_id = self.intake.upstream_id();
         let stopped =
             (end.kind() == Kind::Stopped).then(|| stopped_ending(&transcript(window, dialect)));
-        stage_end(window, dialect, &end, &payload, now, stopped);
+        stage_end(window, shown_as, &end, &payload, now, stopped);
         if end.kind() == Kind::Error {
             self.handle.mark_failed();
         }

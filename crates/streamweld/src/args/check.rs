@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use streamweld_journal_redis::RedisUrl;
+use streamweld_server::config::DialectRoute;
 use streamweld_upstream::BackendUrl;
 
 use super::{Command, Origin, Serve};
@@ -37,6 +38,7 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
             args.admin_listen,
         ));
     }
+    faults.extend(unreachable_dialects(args, origin));
     faults.extend(journal(args, origin));
     faults.extend(in_memory(args, origin));
     faults.extend(resume_urls(args, origin));
@@ -52,6 +54,22 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
         ));
     }
     faults
+}
+
+/// The first route that matches a path counts, so a later one may be left with none.
+fn unreachable_dialects(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
+    let fault = |(at, later): (usize, &DialectRoute)| {
+        let earlier = args.dialect[..at]
+            .iter()
+            .find(|earlier| earlier.covers(later))?;
+        Some(format!(
+            "{} names {} behind {}, which matches the same paths and counts; write it before that, or leave it out",
+            origin.name("dialect"),
+            later.path,
+            earlier.path,
+        ))
+    };
+    args.dialect.iter().enumerate().filter_map(fault).collect()
 }
 
 /// The URL itself is never repeated: people write passwords there.

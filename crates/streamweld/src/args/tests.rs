@@ -412,6 +412,39 @@ fn durable_paths_can_match() {
 }
 
 #[test]
+fn a_dialect_is_told_for_paths_that_it_can_match() {
+    accept(&[
+        "--dialect=/app/*=openai_chat,/mcp=mcp",
+        "--dialect=/raw=none",
+    ]);
+    accept(&["--dialect=/a=b=generic"]);
+    check(&["--dialect=/app"], &["--dialect", "PATH=NAME"]);
+    check(
+        &["--dialect=/app=openai"],
+        &[
+            "--dialect",
+            "unknown dialect",
+            "gemini, mcp or generic, or none",
+        ],
+    );
+    check(&["--dialect=/app="], &["unknown dialect"]);
+    check(&["--dialect=app=mcp"], &["begins with `/`"]);
+    check(&["--dialect=/a/*/b=mcp"], &["only at its end"]);
+    check(&["--dialect=/a?x=mcp"], &["without a query"]);
+    check(&["--dialect=/v1/streams/x=generic"], &["Streamweld's own"]);
+    // The first one counts, so these could never.
+    check(
+        &["--dialect=/a=mcp,/a=none"],
+        &["--dialect", "/a behind /a"],
+    );
+    check(
+        &["--dialect=/a/*=mcp", "--dialect=/a/b*=none"],
+        &["/a/b* behind /a/*"],
+    );
+    accept(&["--dialect=/a/b=mcp,/a/*=none"]);
+}
+
+#[test]
 fn a_credential_is_no_field_that_differs_between_requests() {
     accept(&["--credential-header=x-own,Cookie"]);
     for name in [
