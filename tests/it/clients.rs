@@ -18,6 +18,7 @@ mod pages;
 mod program;
 mod roster;
 mod scene;
+mod sdk_resume;
 mod sdks;
 mod seen;
 mod streams;

@@ -3,8 +3,10 @@
 mod abort;
 mod access;
 mod admin;
+mod background;
 mod clients;
 mod command;
+mod compression;
 mod cross_origin;
 mod cursors;
 mod demo;
@@ -22,6 +24,7 @@ mod lagging;
 mod listed_origins;
 mod mcp;
 mod orphan;
+mod own_ways;
 mod owner_lost;
 mod profile;
 mod redis_faults;

@@ -4,6 +4,7 @@
 
 mod binary;
 mod client;
+mod coded;
 mod harness;
 mod leave;
 mod linked;
@@ -20,6 +21,7 @@ mod wire;
 
 pub use self::binary::Process;
 pub use self::client::{Body, CHAT, Client, End, Response, patience};
+pub use self::coded::Decoding;
 pub use self::harness::{Harness, Replica, Setup};
 pub use self::leave::leave;
 pub use self::linked::{Link, Linked};

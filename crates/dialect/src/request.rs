@@ -1,5 +1,5 @@
-//! What a request asks for, read while its body streams by: is it to be streamed, which model, and
-//! how many choices.
+//! What a request asks for, read while its body streams by: is it to be streamed, does it go on without
+//! a reader, which model, and how many choices.
 //!
 //! A scanner over the top level of one JSON object. It keeps no body, only one short name or string
 //! at a time, so its memory is bounded whatever comes, and the bytes may be split anywhere. On valid
@@ -17,6 +17,8 @@ use crate::{Dialect, mark::MAX_PARTS};
 pub struct RequestShape {
     /// Whether `stream` is exactly `true`.
     pub stream: bool,
+    /// Whether `background` is exactly `true`.
+    pub background: bool,
     /// The `model`, if it is a string of at most [`RequestShape::MODEL_LIMIT`] bytes. A longer one
     /// is not cut: part of a name is another name.
     pub model: Option<String>,
@@ -141,6 +143,7 @@ enum Text {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Member {
     Stream,
+    Background,
     Model,
     N,
     Prompt,
@@ -330,7 +333,10 @@ impl RequestScan {
     fn keep_text(&mut self, of: Text, bytes: &[u8]) {
         match (of, self.member) {
             (Text::Name, _) | (Text::Value, Member::Model | Member::Id) => self.keep(bytes),
-            (Text::Value, Member::Stream | Member::N | Member::Prompt | Member::Other) => {}
+            (
+                Text::Value,
+                Member::Stream | Member::Background | Member::N | Member::Prompt | Member::Other,
+            ) => {}
         }
     }
 
@@ -345,6 +351,7 @@ impl RequestScan {
             Text::Name => {
                 self.member = match self.decoded().as_deref() {
                     Some("stream") => Member::Stream,
+                    Some("background") => Member::Background,
                     Some("model") => Member::Model,
                     Some("n") => Member::N,
                     Some("prompt") => Member::Prompt,
@@ -356,7 +363,11 @@ impl RequestScan {
             Text::Value => {
                 let value = match self.member {
                     Member::Model | Member::Id => self.decoded(),
-                    Member::Stream | Member::N | Member::Prompt | Member::Other => None,
+                    Member::Stream
+                    | Member::Background
+                    | Member::N
+                    | Member::Prompt
+                    | Member::Other => None,
                 };
                 self.set_value(value);
                 State::Comma
@@ -371,6 +382,7 @@ impl RequestScan {
         self.set_value(None);
         match self.member {
             Member::Stream => self.shape.stream = self.raw == b"true",
+            Member::Background => self.shape.background = self.raw == b"true",
             Member::N => self.shape.n = self.count(),
             Member::Id => self.shape.call = self.number(),
             Member::Model | Member::Prompt | Member::Other => {}
@@ -382,6 +394,7 @@ impl RequestScan {
     fn set_value(&mut self, text: Option<String>) {
         match self.member {
             Member::Stream => self.shape.stream = false,
+            Member::Background => self.shape.background = false,
             Member::Model => {
                 self.shape.model = text.filter(|text| text.len() <= RequestShape::MODEL_LIMIT);
             }

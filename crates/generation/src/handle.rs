@@ -1,7 +1,7 @@
 //! What everybody else holds of a running generation.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -76,6 +76,7 @@ pub struct Handle {
     stop: AtomicU8,
     shutdown: AtomicBool,
     taken: AtomicBool,
+    attempts: AtomicU32,
     request: SetOnce<Request>,
     head: watch::Sender<Head>,
     changed: Bell,
@@ -104,6 +105,7 @@ impl Handle {
             stop: AtomicU8::new(0),
             shutdown: AtomicBool::new(false),
             taken: AtomicBool::new(false),
+            attempts: AtomicU32::new(1),
             request: SetOnce::new(),
             head: watch::Sender::new(Head::Pending),
             changed: Bell::default(),
@@ -179,6 +181,23 @@ impl Handle {
     pub(crate) fn outlives_its_client(&self) -> bool {
         let request = self.request.get();
         request.is_some_and(|request| request.shape.outlives_its_client(self.spec.dialect))
+    }
+
+    /// The request has been seen whole, and its answer goes on in the backend whoever reads it.
+    #[must_use]
+    pub fn is_background(&self) -> bool {
+        let request = self.request.get();
+        request.is_some_and(|request| request.shape.background)
+    }
+
+    /// How many requests were made to the backend whose answers are part of this one.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.attempts.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn next_attempt(&self) {
+        self.attempts.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The model that the request named.

@@ -46,7 +46,7 @@ pub(crate) struct Intake {
     shown_as: Dialect,
     /// No event is staged yet, and the first one may show how it is written.
     unrecognised: bool,
-    max_event: usize,
+    limits: Limits,
 }
 
 impl Intake {
@@ -59,8 +59,13 @@ impl Intake {
             upstream_id: None,
             shown_as: dialect,
             unrecognised: dialect == Dialect::Generic,
-            max_event: limits.max_event,
+            limits,
         }
+    }
+
+    /// Another body comes, which begins with a whole event: what is left of a block is forgotten.
+    pub(crate) fn begin_again(&mut self) {
+        self.decoder = Decoder::new(self.limits);
     }
 
     /// Stages every event that `bytes` completes, under one lock. Gives the end if one of them brought it; what comes
@@ -81,7 +86,7 @@ impl Intake {
                 Ok(Some(event)) => event,
                 Ok(None) => break,
                 Err(error) => {
-                    let (class, message) = unusable(&error, self.max_event);
+                    let (class, message) = unusable(&error, self.limits.max_event);
                     end = lifecycle.unusable(class, message);
                     break;
                 }

@@ -50,6 +50,6 @@ pub use self::producer::{Answer, Limits, Producer, Shared, Told};
 pub use self::reader::{Attached, Presence};
 pub use self::registry::Registry;
 pub use self::retry::{RetryKey, RetryWindow};
-pub use self::source::{ByteSource, Read};
+pub use self::source::{Again, ByteSource, Read, Rest};
 pub use self::takeover::{EndAs, TakenOver, take_over};
 pub use self::transcript::{Whole, transcript, whole_transcript};

@@ -247,6 +247,14 @@ impl Lifecycle {
         self.end(end)
     }
 
+    /// Whether a body that is over now would leave the answer cut short, with nothing that says why.
+    #[must_use]
+    pub fn is_cut_short(&self, how: BodyEnd, tail: Option<&Event<'_>>) -> bool {
+        let cut_short = |failure: &Failure| failure.class == FailureClass::Truncated;
+        !self.is_ended()
+            && matches!(&self.judge.end(how, tail), Verdict::Failed(failure) if cut_short(failure))
+    }
+
     /// The body cannot be read on: an event is too large, is not UTF-8, or does not decode.
     pub fn unusable(&mut self, class: FailureClass, message: String) -> Option<End> {
         if self.is_ended() {

@@ -34,7 +34,7 @@ use crate::log::Log;
 use crate::payload::{HeadFields, Label, OpenPayload, control_lines, timestamp};
 use crate::registry::Registry;
 use crate::retry::RetryWindow;
-use crate::source::{ByteSource, Read};
+use crate::source::{Again, ByteSource, Read, Rest};
 
 /// What bounds a producer.
 #[derive(Clone, Debug, Default)]
@@ -134,10 +134,12 @@ impl Producer {
         self.leave(Head::Dropped);
     }
 
-    /// Runs to the end. `call` sends the request and gives the backend's answer; dropping it closes the connection.
+    /// Runs to the end. `call` sends the request and gives the backend's answer; dropping it closes the connection. An
+    /// answer that is cut short goes on with what `again` gives.
     pub async fn run<S, H, O>(
         mut self,
         call: impl Future<Output = Answer<S, H, O>>,
+        again: Option<Again<S>>,
         tell: impl FnOnce(Told<H, O>),
     ) where
         S: ByteSource,
@@ -219,7 +221,7 @@ impl Producer {
         tell(Told::Streaming(head, durability));
 
         let mut source = source;
-        let end = self.pump(&mut source, &mut log, durability).await;
+        let end = self.pump(&mut source, again, &mut log, durability).await;
         let whole = matches!(&end, Some(End::Done(done)) if matches!(done.end, DoneBy::Sentinel));
         let source = whole.then_some(source);
         match end {
@@ -240,6 +242,7 @@ impl Producer {
     async fn pump<S: ByteSource>(
         &mut self,
         source: &mut S,
+        mut again: Option<Again<S>>,
         log: &mut Log<'_>,
         durability: Durability,
     ) -> Option<End> {
@@ -254,6 +257,8 @@ impl Producer {
         let begun = At::now();
         // Nothing was left to read at this moment, and the backend will wake the task: not asked again before it does.
         let mut drained = None;
+        // Asked for, with the end that stands when there is none.
+        let mut rest: Option<(Rest<S>, Read)> = None;
         loop {
             let wanted = self.deadline();
             if wanted < alarm.deadline() {
@@ -269,6 +274,13 @@ impl Producer {
                 }
                 let rung = match drained.take() {
                     Some(now) => alarm.poll_at(cx, now),
+                    None if rest.is_some() => {
+                        let asked = rest.as_mut().map(|(rest, _)| rest.as_mut().poll(cx));
+                        if let Some(Poll::Ready(found)) = asked {
+                            return Poll::Ready(Woke::Rest(found));
+                        }
+                        alarm.poll(cx)
+                    }
                     None if log.is_behind() => alarm.poll(cx),
                     None => {
                         if let Poll::Ready(gathered) = self.gather(source, begun, cx) {
@@ -293,7 +305,13 @@ impl Producer {
                     log.staged(handle.window().received());
                     match gathered {
                         Gathered::End(end) => Some(end),
-                        Gathered::Last(last) => self.body_ended(last),
+                        Gathered::Last(last) => match self.ask_again(&last, &mut again) {
+                            Some(asked) => {
+                                rest = Some((asked, last));
+                                None
+                            }
+                            None => self.body_ended(last),
+                        },
                         Gathered::Drained(now) => {
                             drained = Some(now);
                             None
@@ -301,6 +319,14 @@ impl Producer {
                         Gathered::Full => None,
                     }
                 }
+                Woke::Rest(Some(found)) => {
+                    rest = None;
+                    *source = found;
+                    self.intake.begin_again();
+                    handle.next_attempt();
+                    None
+                }
+                Woke::Rest(None) => rest.take().and_then(|(_, last)| self.body_ended(last)),
                 Woke::Deadline => {
                     let end = self.signals();
                     alarm.reset(self.deadline());
@@ -441,6 +467,19 @@ impl Producer {
             .find_map(|signal| self.lifecycle.on(signal, now))
     }
 
+    /// Asks for the rest of an answer that was cut short.
+    fn ask_again<S>(&self, last: &Read, again: &mut Option<Again<S>>) -> Option<Rest<S>> {
+        let how = match last {
+            Read::End => BodyEnd::Clean,
+            Read::Cut(_) => BodyEnd::Cut,
+            Read::Data | Read::Unusable(..) => return None,
+        };
+        let is_cut_short = self
+            .lifecycle
+            .is_cut_short(how, self.intake.tail().as_ref());
+        again.as_mut().filter(|_| is_cut_short)?()
+    }
+
     fn body_ended(&mut self, last: Read) -> Option<End> {
         let tail = self.intake.tail();
         match last {
@@ -479,13 +518,15 @@ impl Drop for Producer {
 }
 
 /// What a running producer has been woken for.
-enum Woke {
+enum Woke<S> {
     /// The journal has said something.
     Log(Progress),
     /// Somebody asked for something, or readers came or left.
     Changed,
     /// The backend has sent something, or ended.
     Read(Gathered),
+    /// The backend has been asked for the rest of a cut answer, and has it or not.
+    Rest(Option<S>),
     /// A time has come.
     Deadline,
 }

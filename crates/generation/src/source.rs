@@ -1,5 +1,7 @@
 //! Where a producer's bytes come from: the seam between an attempt and what drives its socket.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use streamweld_dialect::FailureClass;
@@ -13,6 +15,15 @@ pub trait ByteSource: Send {
     /// [`Read::Data`] follows each call of it. A caller may poll on until `Pending` to gather all that is ready.
     fn poll_read(&mut self, cx: &mut Context<'_>, take: &mut impl FnMut(&[u8])) -> Poll<Read>;
 }
+
+/// Asks the backend for the rest of an answer that broke off, behind the last event that was staged.
+///
+/// `None`: it cannot be asked for. The future gives a body whose first event is the one behind that; or `None` when there
+/// is no such body, and the answer has ended where it broke off. It is dropped when something else ends the answer.
+pub type Again<S> = Box<dyn FnMut() -> Option<Rest<S>> + Send>;
+
+/// What [`Again`] waits for.
+pub type Rest<S> = Pin<Box<dyn Future<Output = Option<S>> + Send>>;
 
 /// One read of a [`ByteSource`].
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! Idempotency keys: each a hash in a slot of its own, with its holder and the digest of the body.
 //!
+//! A name that a backend has given to an answer is kept in the same way.
+//!
 //! A claim lapses by itself unless it is renewed. When the log of its holder is opened it is bound to that log's
 //! life, which is kept up with the log's own expiry. The two lie in different slots, so they are changed one after
 //! the other: if Redis goes away between, a claim has the expiry it had before, which may end sooner or later than
@@ -18,12 +20,7 @@ use crate::write::millis;
 impl Inner {
     pub(crate) async fn claim(&self, key: Key, id: StreamId) -> Result<Claim, Unreachable> {
         let name = self.config.prefix.claim(key);
-        let is_open = self.table().live.contains_key(&id);
-        let time = if is_open {
-            self.config.live
-        } else {
-            self.config.claim
-        };
+        let time = self.table().life(id, &self.config);
         let (holder, time) = (id.text(), millis(time));
         let args: [&[u8]; 2] = [holder.as_bytes(), time.as_bytes()];
         let said = script::CLAIM

@@ -305,6 +305,17 @@ impl Table {
         !is_over(&self.meter)
     }
 
+    /// How long a claim of `id` lives that is made now.
+    pub(crate) fn life(&self, id: StreamId, config: &Config) -> Duration {
+        if self.live.contains_key(&id) {
+            config.live
+        } else if self.finished.contains_key(&id) {
+            config.retention
+        } else {
+            config.claim
+        }
+    }
+
     pub(crate) fn claimed(&mut self, id: StreamId, key: Key) {
         let now = Instant::now();
         let claimed = self.claims.entry(id).or_insert(Claimed {

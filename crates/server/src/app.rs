@@ -15,6 +15,7 @@ use crate::followed::Followed;
 use crate::io::Breaker;
 use crate::metrics::Metrics;
 use crate::ownerless::Ownerless;
+use crate::responses::Learning;
 
 /// The state of one server.
 pub(crate) struct App {
@@ -28,6 +29,7 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) followed: Followed,
     pub(crate) ownerless: Ownerless,
+    pub(crate) learning: Learning,
     /// Producers: shutdown waits for them.
     pub(crate) producers: TaskTracker,
     shutting_down: AtomicBool,
@@ -54,6 +56,7 @@ impl App {
             metrics,
             followed: Followed::default(),
             ownerless: Ownerless::default(),
+            learning: Learning::default(),
             producers: TaskTracker::new(),
             shutting_down: AtomicBool::new(false),
         })

@@ -7,7 +7,7 @@ use http::{HeaderMap, Response, StatusCode};
 use streamweld_dialect::Dialect;
 use streamweld_generation::{Attached, Durability, Handle, Head, Label, OpenPayload, Presence};
 use streamweld_journal::{
-    Closed, Cursor, CursorError, Follow, Found, Reader, Seq, StreamId, View, Window,
+    Closed, Cursor, CursorError, Epoch, Follow, Found, Reader, Seq, StreamId, View, Window,
 };
 use tokio::time::{Instant, timeout};
 
@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::body::Body;
 use crate::caller::{Caller, Entry};
 use crate::capability::Grant;
+use crate::counted::{self, Counted, Place};
 use crate::cross_origin::CrossOrigin;
 use crate::elsewhere;
 use crate::error::{Error, ErrorCode};
@@ -177,9 +178,7 @@ pub(crate) async fn read(
     if !reader.has_more_to_show() {
         // Over, and nothing of it is left for this reader to see.
         if window.terminal().is_some() {
-            let mut response = Response::new(Body::Empty);
-            *response.status_mut() = StatusCode::NO_CONTENT;
-            return Ok(response);
+            return Ok(nothing_left());
         }
         // It would be broken off at once, and come back for ever.
         if window.closed() == Some(Closed::Incomplete) {
@@ -187,6 +186,32 @@ pub(crate) async fn read(
         }
     }
     Ok(attached(app, found, reader, reading))
+}
+
+/// The same for one that says by counting where it stands.
+pub(crate) async fn read_counted(
+    app: &App,
+    found: Readable,
+    counted: Counted,
+    reading: Reading,
+) -> Result<Response<Body>, Error> {
+    match counted::find(app, &found, counted).await? {
+        Place::After(seq) => {
+            let cursor = Cursor {
+                stream: found.window.id(),
+                seq,
+                epoch: Epoch::FIRST,
+            };
+            read(app, found, cursor, reading).await
+        }
+        Place::End => Ok(nothing_left()),
+    }
+}
+
+fn nothing_left() -> Response<Body> {
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
 }
 
 /// A reader for whom the next entry is at hand.
@@ -206,7 +231,8 @@ pub(crate) async fn reader(
     }
 }
 
-fn expired(window: &Window) -> Error {
+/// What a reader needs next is not there any more.
+pub(crate) fn expired(window: &Window) -> Error {
     let message = "the next events are no longer retained; ask the model again";
     Error::new(ErrorCode::CursorExpired, message).about(window.id())
 }

@@ -9,6 +9,7 @@ use bytes::{Buf, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use streamweld_upstream::SourceBody;
 
+use crate::compressed::Compressed;
 use crate::io::Breaker;
 use crate::stream_body::StreamBody;
 
@@ -22,6 +23,8 @@ pub(crate) enum Body {
     Pass(Box<Passing>),
     /// A reader of a generation.
     Stream(Pin<Box<StreamBody>>),
+    /// The same in a content coding.
+    Compressed(Box<Compressed>),
 }
 
 impl Body {
@@ -66,13 +69,14 @@ impl HttpBody for Body {
             ),
             Self::Pass(passing) => passing.poll_frame(cx),
             Self::Stream(body) => body.as_mut().poll_frame(cx),
+            Self::Compressed(body) => body.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty | Self::Full(None) => true,
-            Self::Full(Some(_)) | Self::Stream(_) => false,
+            Self::Full(Some(_)) | Self::Stream(_) | Self::Compressed(_) => false,
             Self::Pass(passing) => !passing.cut && passing.body.is_end_stream(),
         }
     }
@@ -84,7 +88,7 @@ impl HttpBody for Body {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Self::Pass(passing) => passing.body.size_hint(),
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Compressed(_) => SizeHint::default(),
         }
     }
 }
@@ -128,6 +132,13 @@ impl Passing {
 pub(crate) struct Chunk {
     bytes: Bytes,
     _leaving: Option<Leaving>,
+}
+
+impl Chunk {
+    /// Other bytes in its place: when they have left, it has.
+    pub(crate) fn with(self, bytes: Bytes) -> Self {
+        Self { bytes, ..self }
+    }
 }
 
 impl From<Bytes> for Chunk {

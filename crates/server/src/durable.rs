@@ -16,8 +16,8 @@ use http::{Method, Request, Response, StatusCode, request};
 use streamweld_dialect::{Dialect, model_in_path};
 use streamweld_generation::lifecycle::End;
 use streamweld_generation::{
-    Access, Answer, Attached, Durability, Handle, Head, OrphanPolicy, Presence, Producer, RetryKey,
-    Spec, Told,
+    Access, Again, Answer, Attached, Durability, Handle, Head, OrphanPolicy, Presence, Producer,
+    RetryKey, Spec, Told,
 };
 use streamweld_journal::{BodyDigest, Epoch, Seq, StreamId, Window, WindowConfig};
 use streamweld_upstream::{Coding, Source, UpstreamError};
@@ -32,7 +32,7 @@ use crate::error::{Error, ErrorCode};
 use crate::idempotency::{self, Key, Met, Waited};
 use crate::request_body::{RequestBody, RequestBodyError};
 use crate::source::AttemptSource;
-use crate::{cross_origin, forward, head, streams};
+use crate::{cross_origin, forward, head, reattach, responses, streams};
 
 /// A request that may become a generation.
 pub(crate) struct Candidate {
@@ -259,6 +259,12 @@ impl Candidate {
         let (id, dialect) = (handle.spec().id, handle.spec().dialect);
         let presence = Presence::new(Arc::clone(&handle));
         let outgoing = forward::outgoing(app, &self.parts, forward::MayStream::Yes, None);
+        let again = (dialect == Dialect::OpenAiResponses).then(|| {
+            let path = self.parts.uri.path().to_owned();
+            let learn = responses::learn(Arc::clone(app), Arc::clone(&handle), path);
+            app.producers.spawn(learn);
+            reattach::again(app, &handle, &outgoing)
+        });
         let request = outgoing.map(|()| self.body.teed(Arc::clone(&handle)));
         let (tell, told) = oneshot::channel();
         app.producers.spawn(produce(
@@ -266,6 +272,7 @@ impl Candidate {
             producer,
             Arc::clone(&handle),
             request,
+            again,
             self.key,
             tell,
         ));
@@ -319,6 +326,7 @@ async fn produce(
     producer: Producer,
     handle: Arc<Handle>,
     request: Request<RequestBody>,
+    again: Option<Again<AttemptSource>>,
     key: Option<Key>,
     tell: oneshot::Sender<Told<HeadOf, Other>>,
 ) {
@@ -343,7 +351,7 @@ async fn produce(
         judge(answer)
     };
     // The client may have gone meanwhile; then nobody needs to be told.
-    let run = pin!(producer.run(call, |told| drop(tell.send(told))));
+    let run = pin!(producer.run(call, again, |told| drop(tell.send(told))));
     let Some(key) = key else {
         return run.await;
     };
@@ -385,23 +393,27 @@ fn judge(answer: Result<Response<Source>, UpstreamError>) -> Answer<AttemptSourc
     if response.status() != StatusCode::OK || !head::is_event_stream(response.headers()) {
         return Answer::Other(Ok(response));
     }
-    let mut codings = response.headers().get_all(CONTENT_ENCODING).iter();
-    let coding = codings.next().map(HeaderValue::as_bytes);
-    let coding = match (coding.map(Coding::parse), codings.next()) {
-        (None, _) | (Some(Ok(Coding::Identity)), None) => None,
-        (Some(Ok(coding)), None) => Some(coding),
-        // Several fields are several codings, one upon the other.
-        (Some(Err(_)), _) | (_, Some(_)) => {
-            let message =
-                "the backend sent an event stream in a content coding that was not asked for";
-            return Answer::Other(Err(Error::new(ErrorCode::BackendBadResponse, message)));
-        }
+    let Some(coding) = coding(response.headers()) else {
+        let message = "the backend sent an event stream in a content coding that was not asked for";
+        return Answer::Other(Err(Error::new(ErrorCode::BackendBadResponse, message)));
     };
     let (parts, source) = response.into_parts();
     Answer::Stream {
         source: AttemptSource::new(source, coding),
         keep: cross_origin::kept(&parts.headers),
         head: (parts.status, parts.headers),
+    }
+}
+
+/// The coding of a body, if it has one. `None`: it is one that cannot be undone.
+pub(crate) fn coding(headers: &HeaderMap) -> Option<Option<Coding>> {
+    let mut codings = headers.get_all(CONTENT_ENCODING).iter();
+    let coding = codings.next().map(HeaderValue::as_bytes);
+    match (coding.map(Coding::parse), codings.next()) {
+        (None, _) | (Some(Ok(Coding::Identity)), None) => Some(None),
+        (Some(Ok(coding)), None) => Some(Some(coding)),
+        // Several fields are several codings, one upon the other.
+        (Some(Err(_)), _) | (_, Some(_)) => None,
     }
 }
 

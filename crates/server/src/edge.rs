@@ -15,10 +15,11 @@ use crate::body::Body;
 use crate::caller::Caller;
 use crate::capability::{self, Grant, Scope};
 use crate::client_body::ClientBody;
+use crate::compressed::compress;
 use crate::cross_origin::Listed;
 use crate::error::{Error, ErrorCode};
 use crate::route::{self, Route, is_durable_get};
-use crate::{cross_origin, durable, forward, head, idempotency, state, streams};
+use crate::{coding, cross_origin, durable, forward, head, idempotency, responses, state, streams};
 
 /// The longest target.
 const MAX_TARGET: usize = 16 << 10;
@@ -33,6 +34,8 @@ pub(crate) async fn handle(
     let (request, asked) = ClientBody::of(request);
     let pages = Listed::of(&app.edge.cors_origins, request.method(), request.headers());
     let mut framing = Framing::of(&request);
+    let codings = &app.edge.compress;
+    let coding = coding::choose(request.headers(), codings);
     let mut response = match unusable(&request) {
         Some(status) => {
             framing.close = framing.http1;
@@ -52,6 +55,9 @@ pub(crate) async fn handle(
             },
         },
     };
+    if !codings.is_empty() {
+        compress(&mut response, coding);
+    }
     pages.finish(&mut response);
     response
         .headers_mut()
@@ -125,6 +131,9 @@ async fn serve(
             }
         }
         Some(Again::Answer(response)) => return Ok(response),
+    }
+    if let Some(answer) = responses::retrieve(app, &request, peer).await {
+        return answer;
     }
     match dialect {
         Some(dialect) if method == Method::POST || feed => {

@@ -98,8 +98,13 @@ pub(crate) async fn catch_up(app: &App, found: &Readable, cursor: Cursor) -> Res
     if waited.is_ok() && reached(window) {
         return Ok(());
     }
+    Err(not_so_far(id))
+}
+
+/// What a caller asks for may be there, but not here yet.
+pub(crate) fn not_so_far(id: StreamId) -> Error {
     let message = "this replica has not come as far as the cursor yet; try again";
-    Err(Error::new(ErrorCode::JournalUnavailable, message).about(id))
+    Error::new(ErrorCode::JournalUnavailable, message).about(id)
 }
 
 /// Nobody writes it, and it has no end.

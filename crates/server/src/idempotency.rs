@@ -149,7 +149,10 @@ pub(crate) async fn check_cursor(app: &App, key: Key, stream: StreamId) -> Resul
 }
 
 /// Who has a key, and for which request body, where that is known.
-async fn look(app: &App, key: Key) -> Result<Option<(StreamId, Option<BodyDigest>)>, Unreachable> {
+pub(crate) async fn look(
+    app: &App,
+    key: Key,
+) -> Result<Option<(StreamId, Option<BodyDigest>)>, Unreachable> {
     let now = SystemTime::now();
     // A look is a claim of an id that never will be; it is given back at once.
     let look = StreamId::generate(now);

@@ -8,6 +8,8 @@ use streamweld_upstream::{Coding, Decoder, Read as Raw, Source};
 
 /// The body of one attempt.
 pub(crate) struct AttemptSource {
+    /// What was looked at already comes first.
+    ahead: Vec<u8>,
     source: Source,
     decoder: Option<Box<Decoder>>,
 }
@@ -15,14 +17,24 @@ pub(crate) struct AttemptSource {
 impl AttemptSource {
     pub(crate) fn new(source: Source, coding: Option<Coding>) -> Self {
         Self {
+            ahead: Vec::new(),
             source,
             decoder: coding.map(|coding| Box::new(Decoder::new(coding))),
         }
+    }
+
+    /// The same with these bytes in front of it.
+    pub(crate) fn behind(self, ahead: Vec<u8>) -> Self {
+        Self { ahead, ..self }
     }
 }
 
 impl ByteSource for AttemptSource {
     fn poll_read(&mut self, cx: &mut Context<'_>, take: &mut impl FnMut(&[u8])) -> Poll<Read> {
+        if !self.ahead.is_empty() {
+            take(&std::mem::take(&mut self.ahead));
+            return Poll::Ready(Read::Data);
+        }
         loop {
             let decoder = &mut self.decoder;
             let read = self.source.poll_take(cx, |piece| match decoder {

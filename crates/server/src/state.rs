@@ -86,6 +86,11 @@ impl State {
             None => app.followed.readers(window.id()),
         };
         let usage = transcript(window, found.dialect()).usage().map(Usage::from);
+        let attempts = match (&found.handle, terminal_payload(window)) {
+            (Some(handle), _) => handle.attempts(),
+            (None, Some(payload)) => payload.attempts.max(1),
+            (None, None) => 1,
+        };
         Self {
             object: "streamweld.stream",
             stream_id: window.id().to_string(),
@@ -108,7 +113,7 @@ impl State {
             },
             level: app.shared.journal.level().map(|level| level.to_string()),
             readers: if runs { readers } else { 0 },
-            attempts: 1,
+            attempts,
             migrations: 0,
             usage,
             terminal: terminal.and_then(|_| TerminalState::of(window)),

@@ -89,6 +89,11 @@ impl StreamBody {
         }
     }
 
+    /// Nothing more is taken from this, and its connection must not end as if it were whole.
+    pub(crate) fn break_off(&self) {
+        self.breaker.arm();
+    }
+
     pub(crate) fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

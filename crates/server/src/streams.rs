@@ -16,6 +16,7 @@ use crate::attach::{self, Readable, Reading, invalid_cursor, unreadable};
 use crate::body::Body;
 use crate::caller::{Caller, Entry};
 use crate::capability::{Grant, Scope};
+use crate::counted::Counted;
 use crate::error::{Error, ErrorCode};
 use crate::io::Breaker;
 use crate::state::{self, State, TerminalState};
@@ -33,23 +34,35 @@ pub(crate) async fn events(
     only(method, "GET")?;
     let id = parse_id(id)?;
     let control = control(headers, query, true)?;
+    let resumes = !is_native(query)?;
+    let seen = after_events(query)?;
     let cursor = cursor(id, query, headers);
-    let after = cursor.as_ref().map_or(Seq::ZERO, |(cursor, _)| cursor.seq);
+    let after = cursor.as_ref().map_or(Seq::ZERO, |place| place.cursor.seq);
     let access = app.access(headers);
     let grant = Grant::new(access, Scope::wanted(headers)?);
     let caller = Caller::of(access, query, Scope::Read);
     let found = attach::find_after(app, id, &caller, after).await?;
     let reading = Reading {
-        any_epoch: cursor.as_ref().is_ok_and(|(_, any_epoch)| *any_epoch),
+        any_epoch: cursor.as_ref().is_ok_and(|place| place.any_epoch),
         control,
-        resumes: true,
+        resumes,
         grant: (found.entry == Entry::Own).then_some(grant),
         breaker,
     };
     let pages = found.cross_origin();
-    let answer = match cursor {
-        Ok((cursor, _)) => attach::read(app, found, cursor, reading).await,
-        Err(error) => Err(error),
+    let answer = match (cursor, seen) {
+        (Ok(place), None) => attach::read(app, found, place.cursor, reading).await,
+        (
+            Ok(Place {
+                is_given: false, ..
+            }),
+            Some(seen),
+        ) => attach::read_counted(app, found, Counted::Events(seen), reading).await,
+        (Ok(_), Some(_)) => {
+            let message = "`after_events` and a cursor say where a reader stands; send one of them";
+            Err(Error::new(ErrorCode::InvalidParameter, message).about(id))
+        }
+        (Err(error), _) => Err(error),
     };
     pages.share(answer)
 }
@@ -185,12 +198,24 @@ pub(crate) fn control(
     Ok(control)
 }
 
-/// Where a reader stands, and whether it has named no epoch.
-fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<(Cursor, bool), Error> {
-    let at = |seq| Cursor {
-        stream: id,
-        seq,
-        epoch: Epoch::FIRST,
+/// Where a reader says it stands.
+struct Place {
+    cursor: Cursor,
+    /// It has named no epoch.
+    any_epoch: bool,
+    /// It has said so; else it is the start.
+    is_given: bool,
+}
+
+fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<Place, Error> {
+    let at = |seq, is_given| Place {
+        cursor: Cursor {
+            stream: id,
+            seq,
+            epoch: Epoch::FIRST,
+        },
+        any_epoch: true,
+        is_given,
     };
     let mut fields = headers.get_all(head::LAST_EVENT_ID).iter();
     let from_header = fields.next().map(HeaderValue::as_bytes);
@@ -200,10 +225,10 @@ fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<(Cur
     let from_query =
         query::first(query, "last_event_id").or_else(|| query::first(query, "lastEventId"));
     let Some(text) = from_header.or(from_query.as_deref()) else {
-        return Ok((at(Seq::ZERO), true));
+        return Ok(at(Seq::ZERO, false));
     };
     if let Some(seq) = parse_seq(text) {
-        return Ok((at(seq), true));
+        return Ok(at(seq, true));
     }
     let cursor = Cursor::parse(text)
         .map_err(|error| unreadable(error, "expected <stream id>:<seq> or <seq>").about(id))?;
@@ -211,7 +236,35 @@ fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<(Cur
         let message = "the cursor belongs to another stream than the path names";
         return Err(Error::new(ErrorCode::CursorMismatch, message).about(id));
     }
-    Ok((cursor, false))
+    Ok(Place {
+        cursor,
+        any_epoch: false,
+        is_given: true,
+    })
+}
+
+/// Whether the reader is to be taken for a client of its dialect that knows nothing of us (protocol.md 6.1).
+fn is_native(query: Option<&str>) -> Result<bool, Error> {
+    match query::first(query, "form").as_deref() {
+        None => Ok(false),
+        Some(b"native") => Ok(true),
+        Some(_) => Err(Error::new(
+            ErrorCode::InvalidParameter,
+            "the only form to ask for is `native`",
+        )),
+    }
+}
+
+/// How many events the reader has seen already, where that is how it says where it stands.
+fn after_events(query: Option<&str>) -> Result<Option<u64>, Error> {
+    let Some(text) = query::first(query, "after_events") else {
+        return Ok(None);
+    };
+    let count = parse_seq(&text).map(Seq::get).ok_or_else(|| {
+        let message = "`after_events` is the number of events that were seen: digits only";
+        Error::new(ErrorCode::InvalidParameter, message)
+    })?;
+    Ok(Some(count))
 }
 
 fn only(method: &Method, allowed: &'static str) -> Result<(), Error> {

@@ -19,7 +19,7 @@ use streamweld_generation::OrphanPolicy;
 use streamweld_journal::Level;
 use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::Script;
-use streamweld_server::config::{DialectRoute, PageOrigin, Secret, SigningKeys};
+use streamweld_server::config::{ContentCoding, DialectRoute, PageOrigin, Secret, SigningKeys};
 
 use crate::journal::Place;
 use crate::values::{
@@ -209,6 +209,14 @@ pub(crate) struct Serve {
     /// A comment line is sent after this long without a byte
     #[arg(long, env = "STREAMWELD_HEARTBEAT", value_name = "TIME", default_value = "15s", value_parser = positive_duration)]
     pub(crate) heartbeat: Duration,
+    /// Content codings that readers are sent when they ask for one, the preferred first: gzip, br, zstd (repeatable) [default: none]
+    #[arg(
+        long,
+        env = "STREAMWELD_COMPRESS",
+        value_name = "CODING",
+        value_delimiter = ','
+    )]
+    pub(crate) compress: Vec<ContentCoding>,
     /// A connection that takes no byte for this long is closed
     #[arg(long, env = "STREAMWELD_WRITE_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = positive_duration)]
     pub(crate) write_timeout: Duration,

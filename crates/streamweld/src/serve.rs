@@ -80,6 +80,7 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
                 lifetime: args.url_lifetime.unwrap_or_else(|| args.longest()),
                 prefix: args.url_prefix.clone().unwrap_or_default(),
             },
+            compress: args.compress.clone(),
             ..EdgeConfig::default()
         },
         admin_token: args.admin_token_file.clone(),
@@ -162,6 +163,7 @@ fn show(config: &Config, journal: &journal::Settings) {
     );
     info!(
         heartbeat = time(config.edge.heartbeat),
+        compress = ?config.edge.compress,
         write_timeout = time(config.edge.write_timeout),
         max_request_body = limit(config.edge.max_request_body),
         max_kept_body = show_size(config.edge.max_kept_body as u64),

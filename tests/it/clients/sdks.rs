@@ -2,6 +2,7 @@
 //! never resume; so an answer has to be what the backend gave, one that was cut must raise, and the one repeat that
 //! they do make by themselves must not be paid for twice.
 
+mod compressed;
 mod failed;
 mod lost;
 mod same;
@@ -37,6 +38,7 @@ async fn tell(test: &'static str, sdk: &Sdk) {
             scene.same(way).await,
             scene.failed(way).await,
             scene.stopped(way).await,
+            scene.compressed(way).await,
             scene.lost(way).await,
         ];
         seen.cells(&cells);

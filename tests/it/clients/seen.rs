@@ -123,6 +123,7 @@ fn every_row_names_a_test_that_checks_it() {
         include_str!("event_source_client.rs"),
         include_str!("fetch_event_source.rs"),
         include_str!("pages.rs"),
+        include_str!("sdk_resume.rs"),
         include_str!("sdks.rs"),
     ];
     let document = document();

@@ -21,6 +21,16 @@ pub(super) fn plain() -> Script {
     Script::text(TEXT).id("answer")
 }
 
+/// The text of the long one.
+pub(super) fn long_text() -> String {
+    TEXT.repeat(4)
+}
+
+/// One that is long enough to be worth compressing.
+pub(super) fn long() -> Script {
+    Script::text(long_text()).id("answer")
+}
+
 /// How many events come before its text.
 pub(super) fn before_the_text(dialect: Dialect) -> usize {
     dialect.events_before_text(&plain())

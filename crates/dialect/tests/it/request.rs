@@ -76,6 +76,24 @@ fn only_true_streams() {
 }
 
 #[test]
+fn only_true_is_in_the_background() {
+    for (value, background) in [
+        ("true", true),
+        ("false", false),
+        ("\"true\"", false),
+        ("{}", false),
+    ] {
+        let expected = RequestShape {
+            background,
+            ..RequestShape::default()
+        };
+        check_shape(&format!("{{\"background\":{value}}}"), &expected);
+        let twice = format!("{{\"background\":true,\"background\":{value}}}");
+        check_shape(&twice, &expected);
+    }
+}
+
+#[test]
 fn only_the_top_level_counts() {
     check(
         r#"{"a":{"stream":true,"model":"x"},"b":[{"stream":true}]}"#,
@@ -295,6 +313,7 @@ proptest! {
         let parsed: Map<String, Value> = serde_json::from_str(&body).unwrap();
         let expected = RequestShape {
             stream: parsed.get("stream") == Some(&Value::Bool(true)),
+            background: parsed.get("background") == Some(&Value::Bool(true)),
             model: parsed.get("model").and_then(Value::as_str).map(str::to_owned),
             n: parsed.get("n").and_then(count),
             prompts: parsed.get("prompt").and_then(prompts),
@@ -351,6 +370,7 @@ fn split<'a>(mut bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
 fn body() -> impl Strategy<Value = String> {
     let name = prop_oneof![
         3 => Just("\"stream\"".to_owned()),
+        3 => Just("\"background\"".to_owned()),
         3 => Just("\"model\"".to_owned()),
         3 => Just("\"n\"".to_owned()),
         3 => Just("\"prompt\"".to_owned()),

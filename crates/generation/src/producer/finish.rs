@@ -38,6 +38,7 @@ impl Producer {
         let now = SystemTime::now();
         let mut payload = end.payload(window.id(), window.received().next(), now);
         payload.upstream_last_event_id = self.intake.upstream_id();
+        payload.attempts = handle.attempts();
         let stopped =
             (end.kind() == Kind::Stopped).then(|| stopped_ending(&transcript(window, dialect)));
         stage_end(window, shown_as, &end, &payload, now, stopped);
@@ -62,7 +63,7 @@ impl Producer {
             outcome = end.kind().as_str(),
             code = end.code(),
             backend = %handle.spec().backend,
-            attempts = 1,
+            attempts = handle.attempts(),
             entries = window.received().get(),
             "generation ended"
         );

@@ -155,7 +155,7 @@ impl Stage {
             }
         };
         let waits = std::cell::Cell::new(Some(Presence::new(Arc::clone(&handle))));
-        let task = tokio::spawn(producer.run(call, move |answer| {
+        let task = tokio::spawn(producer.run(call, None, move |answer| {
             drop(tell.send(answer));
         }));
         Self {

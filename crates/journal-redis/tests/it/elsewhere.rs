@@ -169,6 +169,22 @@ async fn a_claim_is_seen_by_all_and_lapses() {
     );
 }
 
+/// A name that a backend gave to its answer may be known only when the answer is over.
+#[tokio::test]
+async fn a_claim_for_what_has_ended_lives_as_long_as_its_log() {
+    let server = Server::new().await;
+    let journal = connect(&server).await;
+    let writer = Writer::opened(&journal).await;
+    writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Yes);
+    let claimed = journal.claim([1; 32], writer.id(), SystemTime::now());
+    assert_eq!(claimed.await, Ok(Claim::Won));
+    let name = format!("streamweld:claim:{{{}}}", "01".repeat(32));
+    let ttl: u64 = server.cli(&["TTL", &name]).await.parse().unwrap();
+    let retention = config().retention.as_secs();
+    assert!((retention - 5..=retention).contains(&ttl), "{ttl}");
+}
+
 /// What is read at once is 32 records. Behind an end that is the last of them Redis has no range to ask for.
 #[tokio::test]
 async fn a_log_whose_end_is_the_last_of_a_page_is_read_to_its_end() {

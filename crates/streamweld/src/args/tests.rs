@@ -445,6 +445,17 @@ fn a_dialect_is_told_for_paths_that_it_can_match() {
 }
 
 #[test]
+fn content_codings_are_known() {
+    accept(&["--compress=gzip,br", "--compress=zstd"]);
+    for bad in ["deflate", "GZIP", "", "gzip,", "*"] {
+        check(
+            &[&format!("--compress={bad}")],
+            &["--compress", "expected gzip, br or zstd"],
+        );
+    }
+}
+
+#[test]
 fn a_credential_is_no_field_that_differs_between_requests() {
     accept(&["--credential-header=x-own,Cookie"]);
     for name in [
