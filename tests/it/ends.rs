@@ -398,10 +398,38 @@ async fn an_error_event_is_an_error_whatever_follows() {
 async fn an_error_event_after_the_finish_is_an_error_too() {
     for dialect in LLM {
         let before = Script::expected(&whole(), &streamweld_mock::Ask::stream(dialect)).len() - 1;
-        let (shown, events) = shown(dialect, whole().error_after(before)).await;
+        let (shown, mut events) = shown(dialect, whole().error_after(before)).await;
         assert_eq!(events.len(), before);
+        if dialect == Dialect::AnthropicMessages {
+            events.pop();
+        }
         shown.assert_failed(&events, "upstream_error");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_reason_comes_with_what_is_behind_it() {
+    let dialect = Dialect::AnthropicMessages;
+    let script = whole();
+    let events = script.expected(&streamweld_mock::Ask::stream(dialect));
+    let before = events.len() - 1;
+    let harness = Setup::new(script.gate_after(before, "stop"))
+        .config(|config| config.edge.heartbeat = Duration::from_millis(100))
+        .start()
+        .await;
+    let mut response = ask(&harness.client, dialect).await;
+    let mut shown = response.body.blocks(before - 1).await;
+    // The backend has sent the reason as well.
+    let arrived = harness.mock.gates().wait_arrived("stop", 1);
+    arrived.await.expect("it stops there");
+    for _ in 0..5 {
+        assert_eq!(response.body.chunk().await.as_deref(), Some(&b":\n"[..]));
+    }
+    harness.mock.gates().release("stop");
+    let (rest, end) = response.body.rest().await;
+    assert_eq!(end, End::Proper);
+    shown.extend_from_slice(&rest);
+    assert_eq!(without_ids(&blocks(&shown)), blocks(&events.concat()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -479,8 +507,11 @@ async fn a_cut_after_every_event_is_judged_by_what_came_before() {
                 };
                 let script = script.gate_after(k, "cut");
                 harness.mock.set_script(script.clone());
-                // Held, because a reset may take with it what was sent just before.
-                let shown = Shown::held(&harness, dialect, k, Some("cut")).await;
+                // Held, because a reset may take with it what was sent just before. A stop reason waits for what is
+                // behind it.
+                let waits = dialect == Dialect::AnthropicMessages && k == count - 1;
+                let before = k - usize::from(waits);
+                let shown = Shown::held(&harness, dialect, before, Some("cut")).await;
                 let events = shown.expected(&harness, &script);
                 assert_eq!(events.len(), k);
                 // Where the reason is not the sentinel it stands before it.

@@ -111,7 +111,7 @@ fn message_delta(blocks: &mut Blocks, reason: Option<&str>, data: &str) -> Mark 
         );
     }
     blocks.reason = success;
-    Mark::Event
+    Mark::Hold
 }
 
 /// Data that is not the JSON we know: the event's name is all there is to go by.

@@ -45,6 +45,9 @@ enum Reading {
 pub enum Mark {
     /// Commit it as it came.
     Event,
+    /// Commit it with the event behind it, or with an end that is a success; and not at all if a failure comes first.
+    /// Clients take it for the end of a whole answer, and some read no further.
+    Hold,
     /// Do not journal it: no data in it, or it comes after the end.
     Skip,
     /// Commit it, it is the sentinel of a whole answer; then the terminal `done`.
@@ -118,7 +121,7 @@ impl Judge {
         }
         let mark = self.reading.event(event);
         match &mark {
-            Mark::Event | Mark::Skip => {}
+            Mark::Event | Mark::Hold | Mark::Skip => {}
             Mark::End(done) => self.verdict = Some(Verdict::Done(done.clone())),
             Mark::Failed { failure, .. } => self.verdict = Some(Verdict::Failed(failure.clone())),
         }
@@ -193,7 +196,7 @@ impl Judge {
             Mark::Failed { failure, .. } if failure.class != FailureClass::Truncated => {
                 Some(failure)
             }
-            Mark::Failed { .. } | Mark::Event | Mark::Skip | Mark::End(_) => None,
+            Mark::Failed { .. } | Mark::Event | Mark::Hold | Mark::Skip | Mark::End(_) => None,
         }
     }
 }

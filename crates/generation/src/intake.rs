@@ -46,6 +46,8 @@ pub(crate) struct Intake {
     shown_as: Dialect,
     /// No event is staged yet, and the first one may show how it is written.
     unrecognised: bool,
+    /// The lines of an event that waits for the next.
+    held: Option<Vec<u8>>,
     limits: Limits,
 }
 
@@ -59,6 +61,7 @@ impl Intake {
             upstream_id: None,
             shown_as: dialect,
             unrecognised: dialect == Dialect::Generic,
+            held: None,
             limits,
         }
     }
@@ -105,10 +108,20 @@ impl Intake {
             let on = lifecycle.event(&event, at.instant.into_std());
             match &on {
                 OnEvent::Stage | OnEvent::StageAndEnd(_) => {
+                    if let Some(held) = self.held.take() {
+                        stage(&mut |out| out.extend_from_slice(&held));
+                    }
                     if std::mem::take(&mut self.unrecognised) {
                         self.shown_as = recognise(&event).unwrap_or(self.shown_as);
                     }
                     stage(&mut |out| encode_lines(&event, self.retry, out));
+                }
+                OnEvent::Hold => {
+                    let mut lines = Vec::new();
+                    encode_lines(&event, self.retry, &mut lines);
+                    if let Some(held) = self.held.replace(lines) {
+                        stage(&mut |out| out.extend_from_slice(&held));
+                    }
                 }
                 OnEvent::End {
                     salvage: Some(lines),
@@ -124,6 +137,15 @@ impl Intake {
         drop(staging);
         counters.events.inc_by(staged);
         end
+    }
+
+    /// Stages what has waited for the next event: the answer is whole without one.
+    pub(crate) fn release(&mut self, time: SystemTime, window: &Window, counters: &Counters) {
+        if let Some(held) = self.held.take() {
+            let mut staging = window.stage(time);
+            staging.push(Kind::Event, |out| out.extend_from_slice(&held));
+            counters.events.inc();
+        }
     }
 
     /// What is left of a block that never got its blank line: evidence of an end, never an event.

@@ -82,6 +82,8 @@ pub enum Signal {
 pub enum OnEvent {
     /// Stage it as it came.
     Stage,
+    /// Stage it ahead of the next one that is staged, or of the end if that is `done`.
+    Hold,
     /// It is none of the journal's business.
     Skip,
     /// Stage it, then end.
@@ -219,6 +221,10 @@ impl Lifecycle {
                 // Unsettled again where another choice or block begins: that one may take its time.
                 *settled = self.judge.is_settled().then_some(now);
                 OnEvent::Stage
+            }
+            Mark::Hold => {
+                *settled = self.judge.is_settled().then_some(now);
+                OnEvent::Hold
             }
             Mark::Skip => OnEvent::Skip,
             Mark::End(done) => {

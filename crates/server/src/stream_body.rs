@@ -3,6 +3,7 @@
 //! ```text
 //! Live ──terminal──> Done              a clean end
 //!   └──error, overtaken, closed──> Leaving ──> Abort   everything has left, then the break
+//!                                     └──form──> Heard ──┘   and was read, if there was something to say
 //! ```
 //!
 //! There is no queue here: the connection asks for the next run when it has room, and gets everything that was
@@ -30,6 +31,11 @@ const PLAIN_HEARTBEAT: &[u8] = b"\n";
 const MAX_RUN: usize = 256 << 10;
 /// How long the head gets to leave when the break is all that follows it. It cannot be seen leaving.
 const HEAD_LEAVES: Duration = Duration::from_millis(20);
+
+/// How long a client gets to read what it was sent, where nothing says that it did: why its answer breaks off, above all.
+/// Several throw away what they have not read yet as soon as the connection is gone, and their applications would be
+/// told of that alone.
+const IS_READ: Duration = Duration::from_millis(100);
 
 /// How a response shows its generation.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +66,10 @@ pub(crate) struct StreamBody {
     outstanding: Outstanding,
     /// Something was handed over, or is about to be: when that has left, the head has.
     begun: bool,
+    /// What was handed over is being read, ahead of a form that has to come alone.
+    apart: bool,
+    /// What was handed over ends with a form.
+    told: bool,
     breaker: Breaker,
 }
 
@@ -68,6 +78,8 @@ enum Phase {
     /// The head is all there is, and has to leave.
     Head(&'static str),
     Leaving(&'static str),
+    /// The form has left, and is being read.
+    Heard(&'static str),
     Abort(&'static str),
     Done,
 }
@@ -85,6 +97,8 @@ impl StreamBody {
             beat: Alarm::new(now + manner.heartbeat),
             outstanding: Outstanding::default(),
             begun: false,
+            apart: false,
+            told: false,
             breaker,
         }
     }
@@ -119,6 +133,17 @@ impl StreamBody {
                     } else {
                         ready!(this.beat.poll(cx));
                     }
+                    this.phase = if this.told {
+                        this.beat.reset(Instant::now() + IS_READ);
+                        Phase::Heard(why)
+                    } else {
+                        Phase::Abort(why)
+                    };
+                    continue;
+                }
+                Phase::Heard(why) => {
+                    let why = *why;
+                    ready!(this.beat.poll(cx));
                     this.phase = Phase::Abort(why);
                     continue;
                 }
@@ -178,12 +203,17 @@ impl StreamBody {
         }
     }
 
-    /// A plain client sees an error only in a piece of its own: waits until what was handed over has left.
+    /// A plain client sees an error only in a piece of its own: waits until what was handed over has left, and was read
+    /// as well, or both would be read together.
     fn poll_alone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.manner.plain {
+        if !self.manner.plain || !self.begun {
             return Poll::Ready(());
         }
-        self.outstanding.poll_none(cx)
+        ready!(self.outstanding.poll_none(cx));
+        if !std::mem::replace(&mut self.apart, true) {
+            self.beat.reset(Instant::now() + IS_READ);
+        }
+        self.beat.poll(cx)
     }
 
     fn hand_over(&mut self, bytes: Bytes) -> Poll<Option<Result<Frame<Chunk>, Abort>>> {
@@ -261,12 +291,13 @@ impl StreamBody {
 
     /// Decides what follows the form, and gives the form if there is one.
     fn last(&mut self, form: Bytes, clean: bool, why: &'static str) -> Option<Bytes> {
-        self.begun |= !form.is_empty();
+        self.told = !form.is_empty();
+        self.begun |= self.told;
         if clean {
             self.phase = Phase::Done;
         } else {
             self.leave(why);
         }
-        (!form.is_empty()).then_some(form)
+        self.told.then_some(form)
     }
 }

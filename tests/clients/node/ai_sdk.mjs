@@ -18,7 +18,7 @@ const tools = {
 async function read(run, model) {
   let trouble
   const onError = ({ error }) => {
-    trouble = error
+    trouble ??= error
   }
   const result = streamText({ model, tools, prompt: 'hi', onError })
   try {
@@ -29,8 +29,7 @@ async function read(run, model) {
     return await result.finishReason
   } catch (error) {
     // `onError` is told the cause, and the promises are told that there was one.
-    error.cause ??= trouble
-    throw error
+    throw trouble ?? error
   }
 }
 

@@ -24,8 +24,6 @@ pub(super) struct Way {
     pub(super) choices: usize,
     pub(super) lost: Lost,
     pub(super) hears: Hears,
-    /// Recorded failures that it takes for whole answers, whatever follows: it has stopped reading by then.
-    pub(super) takes: &'static [&'static str],
 }
 
 /// Whether its application is told why an answer broke off, or perhaps only that it did.
@@ -56,7 +54,6 @@ const fn chat(name: &'static str, shown: &'static str) -> Way {
         choices: 2,
         lost: Lost::Repeats,
         hears: Hears::Always,
-        takes: &[],
     }
 }
 
@@ -125,10 +122,6 @@ impl Way {
         }
     }
 
-    const fn takes(self, takes: &'static [&'static str]) -> Self {
-        Self { takes, ..self }
-    }
-
     const fn one_choice(self) -> Self {
         Self { choices: 1, ..self }
     }
@@ -185,24 +178,13 @@ pub(super) const LANGCHAIN_PYTHON: Sdk = Sdk {
     differs: &["id"],
 };
 
-/// A stop reason is the last that it reads, so what says behind it that the answer failed comes too late.
-const BEHIND_THE_REASON: &[&str] = &[
-    "eof_with_open_block",
-    "error_after_reason",
-    "stop_with_open_block",
-];
-
 pub(super) const LITELLM_PYTHON: Sdk = Sdk {
     program: "litellm_sdk.py",
     ways: &[
         chat("openai", "`completion`, `openai/…`"),
         chat("openai_async", "`acompletion`, `openai/…`"),
-        messages("anthropic", "`completion`, `anthropic/…`")
-            .raises()
-            .takes(BEHIND_THE_REASON),
-        messages("anthropic_async", "`acompletion`, `anthropic/…`")
-            .raises()
-            .takes(BEHIND_THE_REASON),
+        messages("anthropic", "`completion`, `anthropic/…`").raises(),
+        messages("anthropic_async", "`acompletion`, `anthropic/…`").raises(),
         gemini("gemini", "`completion`, `gemini/…`", LITELLM),
         gemini("gemini_async", "`acompletion`, `gemini/…`", LITELLM),
     ],

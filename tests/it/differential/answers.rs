@@ -33,6 +33,13 @@ pub(super) fn spoil(random: &mut Random, answer: &mut Answer) {
     for (_, told) in &mut answer.events[at..] {
         *told = Told::Nothing;
     }
+    // A stop reason waits for what is behind it.
+    if let Some((before, told)) = at.checked_sub(1).map(|at| &mut answer.events[at]) {
+        let data = before.data.as_deref().unwrap_or_default();
+        if before.name.as_deref() == Some("message_delta") || data.contains("\"message_delta\"") {
+            *told = Told::Nothing;
+        }
+    }
     let event = &mut answer.events[at].0;
     event.data = Some("half a character".to_owned());
     event.damaged = true;
@@ -102,6 +109,13 @@ impl<'a> Teller<'a> {
         let told = instead.map_or(Told::Nothing, Told::Instead);
         self.answer.events.push((event, told));
         self.ends(Outcome::Failed { code });
+    }
+
+    /// What was told last is not shown: a failure came behind it.
+    fn withhold(&mut self) {
+        if let Some((_, told)) = self.answer.events.last_mut() {
+            *told = Told::Nothing;
+        }
     }
 
     fn ends(&mut self, outcome: Outcome) {
@@ -282,7 +296,7 @@ fn error(teller: &mut Teller<'_>) {
 fn messages(teller: &mut Teller<'_>) {
     let message = json!({"id": "m", "type": "message", "model": "m", "usage": {"input_tokens": 3}});
     teller.typed(&json!({"type": "message_start", "message": message}));
-    let how = teller.random.below(10);
+    let how = teller.random.below(11);
     let blocks = 1 + teller.random.below(3);
     for index in 0..blocks {
         let block = *teller.random.pick(&["text", "thinking", "tool_use"]);
@@ -331,6 +345,12 @@ fn messages(teller: &mut Teller<'_>) {
         .pick(&["end_turn", "max_tokens", "tool_use", "refusal"]);
     teller.typed(&delta(reason));
     match how {
+        10 => {
+            teller.withhold();
+            let error = json!({"type": "error", "error": {"type": "api_error", "message": "m"}});
+            let error = teller.written(&error);
+            teller.fails("upstream_error", Event::named("error", error), None);
+        }
         0..=2 => {
             teller.typed(&stop);
             teller.done("sentinel", &[reason]);

@@ -164,6 +164,7 @@ fn read(dialect: Dialect, reads: &[&[u8]], expected: &Expectation) -> Outcome {
     let mut transcript = Transcript::new(dialect);
     transcript.answers(expected.call.clone());
     let mut committed = Vec::new();
+    let mut held = None;
     let mut salvaged = None;
     let mut verdict = None;
     for read in reads {
@@ -174,6 +175,7 @@ fn read(dialect: Dialect, reads: &[&[u8]], expected: &Expectation) -> Outcome {
                 assert_eq!(mark, Mark::Skip, "a verdict stands");
                 continue;
             }
+            let holds = mark == Mark::Hold;
             match mark {
                 Mark::Skip => continue,
                 Mark::Failed { failure, salvage } => {
@@ -186,12 +188,19 @@ fn read(dialect: Dialect, reads: &[&[u8]], expected: &Expectation) -> Outcome {
                     continue;
                 }
                 Mark::End(done) => verdict = Some(Verdict::Done(done)),
-                Mark::Event => {}
+                Mark::Event | Mark::Hold => {}
             }
             let mut lines = Vec::new();
             encode_lines(&event, Retry::Drop, &mut lines);
-            push_lines(&mut transcript, &lines);
-            committed.push(String::from_utf8(lines).unwrap());
+            let (now, later) = if holds {
+                (None, Some(lines))
+            } else {
+                (Some(lines), None)
+            };
+            for lines in std::mem::replace(&mut held, later).into_iter().chain(now) {
+                push_lines(&mut transcript, &lines);
+                committed.push(String::from_utf8(lines).unwrap());
+            }
         }
     }
     let how = match expected.end {
@@ -202,6 +211,10 @@ fn read(dialect: Dialect, reads: &[&[u8]], expected: &Expectation) -> Outcome {
     let at_end = judge.end(how, decoder.tail_event().as_ref());
     if let Some(verdict) = verdict {
         assert_eq!(at_end, verdict, "a verdict stands");
+    }
+    if let (Verdict::Done(_), Some(lines)) = (&at_end, held) {
+        push_lines(&mut transcript, &lines);
+        committed.push(String::from_utf8(lines).unwrap());
     }
     let stopped = stopped_ending(&transcript);
     assert_eq!(

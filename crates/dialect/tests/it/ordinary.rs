@@ -97,7 +97,7 @@ fn fast_event(judge: &mut Judge, name: Option<&str>, data: &str) -> Meaning {
     let mut input = block.as_bytes();
     let mut decoder = Decoder::new(Limits::default());
     match judge.event(&decoder.decode(&mut input).unwrap().unwrap()) {
-        Mark::Event => Meaning::Event,
+        Mark::Event | Mark::Hold => Meaning::Event,
         Mark::Skip => panic!("no event here is empty"),
         Mark::End(_) => Meaning::Done,
         Mark::Failed { failure, .. } => Meaning::Failed(failure.class),

@@ -36,6 +36,10 @@ impl Producer {
             }
         }
         let now = SystemTime::now();
+        if end.kind() == Kind::Done {
+            let counters = &self.shared.counters;
+            self.intake.release(now, window, counters);
+        }
         let mut payload = end.payload(window.id(), window.received().next(), now);
         payload.upstream_last_event_id = self.intake.upstream_id();
         payload.attempts = handle.attempts();

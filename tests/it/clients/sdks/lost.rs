@@ -56,7 +56,10 @@ impl Scene<'_> {
             }
         }
         let place = format!("{}, {}, {moment:?}", self.application.client, way.name);
-        if way.lost != Lost::Raises {
+        // The backend goes on only when the application has noticed, so that nothing of the answer can have come first.
+        if way.lost == Lost::Raises {
+            run.ended().await;
+        } else {
             patience(async { while relay.wait_accepted(accepted + 1).await.is_err() {} }).await;
         }
         relay.resume();
