@@ -255,6 +255,9 @@ async fn a_backend_that_closes_early_is_asked_for_the_rest() {
             (without_ids(&blocks(&missed)), end),
             (vec![shown(PROGRESS)], End::Proper)
         );
+        let never = client.with("last-event-id", &format!("{id}:3~7"));
+        let never = never.get("/mcp").await.error_code().await;
+        assert_eq!(never, (409, "journal_regressed".to_owned()));
         let rest = again(&client, &id, 3).await;
         let next = rest.id();
         assert_ne!(next, id);

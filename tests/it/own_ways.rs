@@ -1,11 +1,14 @@
 //! Resuming in the dialect's own way (protocol.md 6.1, 6.8): by the number that an event of a response has, and by the
 //! count of events that were seen, for clients that know nothing of ids of ours.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
 use streamweld_generation::OrphanPolicy;
+use streamweld_journal::Memory;
+use streamweld_journal::faulty::{Faulty, Op};
 use streamweld_mock::{Ask, Dialect, Script};
 use streamweld_tests::{
     CHAT, Client, End, Harness, Over, Pair, Response, Setup, ask, blocks, ends, numbered, patience,
@@ -158,6 +161,37 @@ async fn what_is_not_ours_is_the_backends() {
     ] {
         assert_the_backends(&harness, maker.get(&target).await).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_response_that_runs_here_is_known_whatever_the_journal_says() {
+    let journal = Faulty::new(Memory::default());
+    let held = journal.faults().hold(Op::Claim);
+    let script = script().gate_after(6, "go");
+    let setup = Setup::new(script.clone()).journal(Arc::new(journal));
+    let harness = setup.start().await;
+    let mut first = respond(&harness.client).await;
+    let id = first.id();
+    first.body.blocks(6).await;
+    wait_seq(&harness.client, &id, 7).await;
+    let rest = retrieve(&harness.client, 2).await;
+    assert_eq!((rest.status, rest.id()), (200, id.clone()));
+    harness.mock.gates().release("go");
+    let all = numbered(&id, &events(&script, RESPONSES));
+    let from = ends(&all)[2];
+    assert_eq!(rest.all().await, (all[from..].to_vec(), End::Proper));
+    assert_eq!(harness.mock.recorder().count(), 1);
+    drop(held);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_a_path_has_to_encode_is_found() {
+    let script = Script::text("Hello").id("resp /?#% ü_0123456789abcdef0123456789abcdef");
+    let harness = Harness::start(script).await;
+    let all = respond(&harness.client).await.all().await;
+    let name = "resp%20%2F%3F%23%25%20%C3%BC_0123456789abcdef0123456789abcdef";
+    let target = format!("/v1/responses/{name}?stream=true");
+    assert_eq!(harness.client.get(&target).await.all().await, all);
 }
 
 #[tokio::test(flavor = "multi_thread")]

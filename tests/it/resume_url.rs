@@ -225,7 +225,9 @@ async fn a_url_that_was_not_given_is_of_a_stranger() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_its_expiry_only_its_holder_is_told_so() {
-    let script = Script::tokens(4).gate_after(2, "go");
+    let script = Script::tokens(4)
+        .header("access-control-allow-origin", "*")
+        .gate_after(2, "go");
     let setup = Setup::new(script).config(|config| {
         signing(config, &["a"]);
         config.edge.resume_urls.lifetime = Duration::from_secs(1);
@@ -255,7 +257,10 @@ async fn after_its_expiry_only_its_holder_is_told_so() {
     };
     let over = (403, "capability_expired".to_owned());
     assert_eq!(patience(expired).await, over);
-    assert_eq!(page.get(&old).await.error_code().await, over);
+    let refused = page.get(&old).await;
+    // The pages that may read the answer may read why they may not any more.
+    assert_eq!(refused.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(refused.error_code().await, over);
     let stop = page.send("POST", &at(&old, "/stop"), "").await;
     assert_eq!(stop.error_code().await, over);
     let forged = page.get(&old.replacen("cap=rs", "cap=r", 1)).await;

@@ -41,11 +41,14 @@ pub fn is_durable_mcp(headers: &HeaderMap) -> bool {
 
 /// `2025-11-25` and the like.
 fn is_date(version: &[u8]) -> bool {
-    version.len() == LAST_DURABLE_MCP.len()
+    let is_written = version.len() == LAST_DURABLE_MCP.len()
         && version.iter().enumerate().all(|(at, byte)| match at {
             4 | 7 => *byte == b'-',
             _ => byte.is_ascii_digit(),
-        })
+        });
+    is_written
+        && (b"01"..=b"12").contains(&&[version[5], version[6]])
+        && (b"01"..=b"31").contains(&&[version[8], version[9]])
 }
 
 fn by_target(method: &Method, path: &str, query: Option<&str>) -> Dialect {
@@ -130,6 +133,9 @@ mod tests {
             "2027-01-01",
             "DRAFT-2025",
             "2025-11",
+            "0000-00-00",
+            "2025-13-01",
+            "2025-01-32",
             "",
             "2025-1-250",
         ] {

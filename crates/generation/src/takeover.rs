@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use streamweld_dialect::{Dialect, Ending, stopped_ending};
 use streamweld_journal::{
-    Epoch, Found, Journal, Outcome, Ownerless, Reader, Refusal, Seq, Step, StreamId, Tail, View,
-    Window, WindowConfig,
+    Epoch, Found, Journal, Outcome, Ownerless, Refusal, Seq, StreamId, Tail, Window, WindowConfig,
+    window_until,
 };
 use tokio::time::{sleep, timeout};
 
@@ -74,7 +74,11 @@ pub async fn take_over(
         EndAs::Incomplete => (End::Incomplete, None),
         EndAs::Stopped(by, read) => {
             // The adoption has been told to whoever follows, so what is missing comes now.
-            _ = timeout(CATCH_UP, caught_up(read, last)).await;
+            _ = timeout(
+                CATCH_UP,
+                window_until(read, |window| window.committed() >= last),
+            )
+            .await;
             let whole = timeout(CATCH_UP, whole_transcript(read, dialect)).await;
             let said = whole.map_or_else(|_| transcript(read, dialect), |whole| whole.transcript);
             let shown = stopped_ending(&said);
@@ -188,7 +192,7 @@ async fn form_behind(
         let Ok(Found::Here { window, follow, .. }) = found else {
             return None;
         };
-        caught_up(&window, last).await;
+        window_until(&window, |window| window.committed() >= last).await;
         // It is followed until here.
         drop(follow);
         (window.received() == last).then_some(window)
@@ -196,18 +200,4 @@ async fn form_behind(
     let window = timeout(CATCH_UP, read).await.ok().flatten()?;
     let message = end.message().unwrap_or_default();
     Some(error_form(&window, dialect, end.code()?, &message))
-}
-
-/// Waits until a window that follows has come to `last`, or will not.
-async fn caught_up(window: &Arc<Window>, last: Seq) {
-    let view = View {
-        ids: true,
-        control: true,
-    };
-    while window.committed() < last {
-        let mut reader = Reader::new(Arc::clone(window), window.committed(), view);
-        if let Step::End { .. } | Step::Closed(_) = reader.next(1).await {
-            return;
-        }
-    }
 }

@@ -32,6 +32,7 @@ mod memory;
 mod reader;
 mod segment;
 mod types;
+mod until;
 mod window;
 
 #[cfg(feature = "testing")]
@@ -50,6 +51,7 @@ pub use level::{Level, LevelError};
 pub use memory::{Memory, MemoryConfig};
 pub use reader::{Gone, Reader, Step};
 pub use types::{Closed, Epoch, Kind, Seq, Terminal, TerminalParts, UnknownKind, View};
+pub use until::window_until;
 pub use window::{
     Batch, Digest, Entry, EntryBytes, Marks, Meter, MirrorError, Mirrored, Staging, Window,
     WindowConfig,

@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::body::Body;
 use crate::caller::{Caller, Entry};
 use crate::capability::Grant;
+use crate::config::ResumeUrlConfig;
 use crate::counted::{self, Counted, Place};
 use crate::cross_origin::CrossOrigin;
 use crate::elsewhere;
@@ -75,6 +76,21 @@ impl Readable {
         }
     }
 
+    /// Lets a caller in, if it may read what carries `digest`. A refusal that tells of the generation is told to the same
+    /// pages as everything else about it.
+    fn admit(
+        self,
+        caller: &Caller,
+        urls: &ResumeUrlConfig,
+        digest: &[u8; 32],
+    ) -> Result<Self, Error> {
+        match caller.admit(urls, self.window.id(), digest) {
+            Ok(entry) => Ok(Self { entry, ..self }),
+            Err(error) if error.code == ErrorCode::StreamNotFound => Err(error),
+            Err(error) => Err(self.cross_origin().tell(error)),
+        }
+    }
+
     /// Nothing is known of the loss of whoever writes it.
     pub(crate) fn has_owner(&self) -> bool {
         self.handle.is_some() || (self.follow.is_some() && self.window.closed().is_none())
@@ -129,11 +145,8 @@ pub(crate) async fn find_until(
     if let Some(handle) = app.shared.registry.find(id) {
         // Before its head, and when it has no id to tell, nobody can know of it.
         if handle.head() == Head::Streaming(Durability::Durable) {
-            let entry = caller.admit(urls, id, &handle.spec().access.digest())?;
-            return Ok(Readable {
-                entry,
-                ..Readable::here(handle)
-            });
+            let digest = handle.spec().access.digest();
+            return Readable::here(handle).admit(caller, urls, &digest);
         }
     }
     match look_up(app, id, after, until).await? {
@@ -141,12 +154,15 @@ pub(crate) async fn find_until(
             window,
             access,
             follow,
-        } => Ok(Readable {
-            window,
-            handle: None,
-            follow,
-            entry: caller.admit(urls, id, &access)?,
-        }),
+        } => {
+            let found = Readable {
+                window,
+                handle: None,
+                follow,
+                entry: Entry::Own,
+            };
+            found.admit(caller, urls, &access)
+        }
         Found::Expired { access } => {
             caller.admit(urls, id, &access)?;
             let message = "its retention has ended; ask the model again";
@@ -298,7 +314,8 @@ pub(crate) fn respond(
     response
 }
 
-fn check(window: &Window, cursor: Cursor, any_epoch: bool) -> Result<(), Error> {
+/// Whether a cursor names a place that there is.
+pub(crate) fn check(window: &Window, cursor: Cursor, any_epoch: bool) -> Result<(), Error> {
     let id = window.id();
     // What was shown may have been lost, and another writer have gone on in its place.
     let is_other = |epoch| epoch != cursor.epoch && !any_epoch;

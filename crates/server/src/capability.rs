@@ -143,7 +143,7 @@ impl Capability {
     /// It has expired, or does not allow that.
     pub(crate) fn admit(&self, id: StreamId, wants: Scope) -> Result<(), Error> {
         let refuse = |code, message| Err(Error::new(code, message).about(id));
-        if self.expires < seconds(SystemTime::now()) {
+        if self.expires <= seconds(SystemTime::now()) {
             return refuse(
                 ErrorCode::CapabilityExpired,
                 "this resume URL has expired; whoever has the credential of the stream is given a new one in \

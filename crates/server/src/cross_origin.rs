@@ -48,8 +48,13 @@ impl CrossOrigin {
                 response.headers_mut().extend(self.0);
                 Ok(response)
             }
-            Err(error) => Err(error.with_fields(self.0)),
+            Err(error) => Err(self.tell(error)),
         }
+    }
+
+    /// The same for an error.
+    pub(crate) fn tell(self, error: Error) -> Error {
+        error.with_fields(self.0)
     }
 }
 

@@ -190,6 +190,9 @@ async fn again(
         && found.dialect() == Dialect::Mcp
         && is_resumable_behind(&found.window, cursor.seq);
     if (feed && cut_short) || polls {
+        if let Err(error) = attach::check(&found.window, cursor, false) {
+            return pages.share(Err(error)).map(Again::Answer);
+        }
         let upstream_id = state::terminal_payload(&found.window)
             .and_then(|payload| payload.upstream_last_event_id);
         return Ok(Again::NewFeed { upstream_id });

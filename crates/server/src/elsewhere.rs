@@ -7,8 +7,8 @@ use std::time::Duration;
 use streamweld_generation::EndAs;
 use streamweld_generation::lifecycle::By;
 use streamweld_journal::{
-    Closed, Cursor, Follow, Order, Ordered, Ownerless, Reader, Step, StreamId, Tail, Unreachable,
-    View, Window,
+    Closed, Cursor, Follow, Order, Ordered, Ownerless, StreamId, Tail, Unreachable, Window,
+    window_until,
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -53,7 +53,7 @@ pub(crate) async fn stop(
             Tail::None => {}
         }
     }
-    let ended = wait_for(window, |window| window.terminal().is_some());
+    let ended = window_until(window, |window| window.terminal().is_some());
     match timeout_at(until, ended).await {
         Ok(()) if window.terminal().is_some() => Ok(()),
         Ok(()) if window.closed() == Some(Closed::Incomplete) => Err(log_lost(id)),
@@ -94,7 +94,7 @@ pub(crate) async fn catch_up(app: &App, found: &Readable, cursor: Cursor) -> Res
         return Ok(());
     }
     let _reads = found.follow.as_ref().map(Follow::reading);
-    let waited = timeout_at(until, wait_for(window, reached)).await;
+    let waited = timeout_at(until, window_until(window, reached)).await;
     if waited.is_ok() && reached(window) {
         return Ok(());
     }
@@ -138,66 +138,4 @@ where
 pub(crate) fn out_of_reach(id: StreamId) -> Error {
     let message = "the journal is out of reach; try again";
     Error::new(ErrorCode::JournalUnavailable, message).about(id)
-}
-
-/// Waits until this holds, or nothing more will come.
-async fn wait_for(window: &Arc<Window>, holds: impl Fn(&Window) -> bool) {
-    let view = View {
-        ids: true,
-        control: true,
-    };
-    while !holds(window) {
-        // From here on each time: what comes is not looked at, and need not be read.
-        let mut reader = Reader::new(Arc::clone(window), window.committed(), view);
-        match reader.next(1).await {
-            Step::Run { .. } | Step::Overtaken { .. } => {}
-            Step::End { .. } | Step::Closed(_) => return,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::SystemTime;
-
-    use streamweld_journal::{Epoch, Kind, Seq, WindowConfig};
-    use tokio::time::timeout;
-
-    use super::*;
-
-    fn window() -> Arc<Window> {
-        let now = SystemTime::now();
-        let id = StreamId::generate(now);
-        let window = Window::new(id, Epoch::FIRST, now, WindowConfig::default());
-        window.stage(now).push(Kind::Open, |_| {});
-        window.commit(Seq::FIRST);
-        window
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn waiting_ends_with_what_is_waited_for() {
-        let window = window();
-        let second = Seq::FIRST.next();
-        let wait = wait_for(&window, |window| window.committed() >= second);
-        let write = async {
-            sleep(EVERY).await;
-            let data = |out: &mut Vec<u8>| out.extend_from_slice(b"data: a\n");
-            window.stage(SystemTime::now()).push(Kind::Event, data);
-            window.commit(second);
-        };
-        let waited = timeout(EVERY * 2, async { tokio::join!(wait, write) }).await;
-        assert!(waited.is_ok());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn waiting_ends_with_the_window() {
-        let window = window();
-        let wait = wait_for(&window, |_| false);
-        let close = async {
-            sleep(EVERY).await;
-            window.close(Closed::Failed);
-        };
-        let waited = timeout(EVERY * 2, async { tokio::join!(wait, close) }).await;
-        assert!(waited.is_ok());
-    }
 }

@@ -6,11 +6,12 @@ use std::borrow::Cow;
 pub(crate) fn first<'a>(query: Option<&'a str>, name: &str) -> Option<Cow<'a, [u8]>> {
     query?.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (key == name).then(|| decode(value))
+        (*decode(key) == *name.as_bytes()).then(|| decode(value))
     })
 }
 
-fn decode(text: &str) -> Cow<'_, [u8]> {
+/// Percent-decoded, once. Broken escapes stay as they are.
+pub(crate) fn decode(text: &str) -> Cow<'_, [u8]> {
     if !text.contains('%') {
         return Cow::Borrowed(text.as_bytes());
     }
@@ -56,6 +57,7 @@ mod tests {
     fn values_are_found_and_decoded() {
         check("id=a:1", Some("a:1"));
         check("x=1&id=a%3A1&id=b", Some("a:1"));
+        check("%69d=1", Some("1"));
         check("id", Some(""));
         check("identity=1", None);
         check("", None);

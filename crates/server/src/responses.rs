@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use serde::Deserialize;
-use streamweld_generation::{Access, Durability, Handle, Head};
+use streamweld_generation::{Access, Durability, Handle, Head, Registry};
 use streamweld_journal::{
     Claim, Cursor, Epoch, Reader, Seq, Step, StreamId, View, Window, parse_seq,
 };
@@ -35,6 +35,8 @@ const OPENING: usize = 8;
 /// Without a credential the id is the only secret, and some engines count theirs. Those that can keep one have 32
 /// characters of chance.
 const SECRET: usize = 24;
+/// How many responses that have ended may be remembered beside as many as run.
+const MOST_ENDED: usize = 64;
 /// How often a journal that is out of reach is asked again.
 const AGAIN: Duration = Duration::from_millis(250);
 
@@ -51,12 +53,18 @@ pub(crate) async fn retrieve(
         return None;
     }
     let access = app.access(headers);
-    let key = key(&access, path, id)?;
+    let id = query::decode(id);
+    let key = key(&access, path, std::str::from_utf8(&id).ok()?)?;
     // As for an idempotency key: a journal that does not answer costs durability, and never an answer.
     let patience = app.shared.limits.heal.open;
     let _ = timeout(patience, app.learning.caught_up(&access)).await;
-    let look = timeout(patience, idempotency::look(app, key)).await;
-    let (stream, _) = look.ok()?.ok()??;
+    let stream = match app.learning.here(key, &app.shared.registry) {
+        Some(stream) => stream,
+        None => {
+            let look = timeout(patience, idempotency::look(app, key)).await;
+            look.ok()?.ok()??.0
+        }
+    };
     match attach::find(app, stream, &Caller::with(access)).await {
         Ok(found) => {
             let pages = found.cross_origin();
@@ -142,24 +150,31 @@ pub(crate) fn learn(app: Arc<App>, handle: Arc<Handle>, path: String) -> impl Fu
     // From now on, and not from when the task has its turn.
     let learner = Learner::new(Arc::clone(&app), &handle);
     async move {
-        name(&app, &handle, &path).await;
+        let named = name(&handle, &path).await;
+        if let Some(key) = named {
+            let registry = &app.shared.registry;
+            app.learning.keep(key, handle.spec().id, registry);
+        }
         drop(learner);
+        if let Some(key) = named {
+            tell(&app, &handle, key).await;
+        }
     }
 }
 
-async fn name(app: &App, handle: &Handle, path: &str) {
+/// Under which key it is found, once that can be known.
+async fn name(handle: &Handle, path: &str) -> Option<Key> {
     let head = handle.decided().await;
     if !matches!(head, Head::Streaming(Durability::Durable) | Head::Ended) {
-        return;
+        return None;
     }
-    let Some(response) = first_id(handle.window()).await else {
-        return;
-    };
-    let spec = handle.spec();
-    let Some(key) = key(&spec.access, path, &response) else {
-        return;
-    };
-    let journal = &app.shared.journal;
+    let response = first_id(handle.window()).await?;
+    key(&handle.spec().access, path, &response)
+}
+
+/// Tells the journal, for other replicas, and for when it has ended.
+async fn tell(app: &App, handle: &Handle, key: Key) {
+    let (spec, journal) = (handle.spec(), &app.shared.journal);
     loop {
         match journal.claim(key.0, spec.id, SystemTime::now()).await {
             Ok(Claim::Won) => return,
@@ -179,9 +194,13 @@ async fn name(app: &App, handle: &Handle, path: &str) {
     }
 }
 
-/// The generations whose response is not known yet. A client that has read its id may be back before it was learnt here.
+/// What is known here of the responses that run here, whatever the journal says.
 #[derive(Debug, Default)]
-pub(crate) struct Learning(Mutex<HashMap<StreamId, Nameless>>);
+pub(crate) struct Learning {
+    /// The generations whose response is not known yet. A client that has read its id may be back before it was learnt.
+    nameless: Mutex<HashMap<StreamId, Nameless>>,
+    named: Mutex<HashMap<[u8; 32], StreamId>>,
+}
 
 #[derive(Debug)]
 struct Nameless {
@@ -193,7 +212,7 @@ impl Learning {
     /// Waits until what this caller may have read was learnt.
     async fn caught_up(&self, access: &Access) {
         let due: Vec<_> = self
-            .lock()
+            .nameless()
             .values()
             .filter(|one| access.matches(&one.handle.spec().access.digest()))
             .filter(|one| one.handle.window().received() > Seq::FIRST)
@@ -204,8 +223,28 @@ impl Learning {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<StreamId, Nameless>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The generation that runs here and is found under this key.
+    fn here(&self, key: Key, running: &Registry) -> Option<StreamId> {
+        let stream = *self.named().get(&key.0)?;
+        running.find(stream).map(|_| stream)
+    }
+
+    /// Of several of one name the newest is meant.
+    fn keep(&self, key: Key, stream: StreamId, running: &Registry) {
+        let mut named = self.named();
+        // What has ended is let go of now and then, so that there are never many more of them than run.
+        if named.len() > MOST_ENDED + 2 * running.len() {
+            named.retain(|_, stream| running.find(*stream).is_some());
+        }
+        named.insert(key.0, stream);
+    }
+
+    fn nameless(&self) -> MutexGuard<'_, HashMap<StreamId, Nameless>> {
+        self.nameless.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn named(&self) -> MutexGuard<'_, HashMap<[u8; 32], StreamId>> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -222,14 +261,14 @@ impl Learner {
             handle: Arc::clone(handle),
             named: Arc::default(),
         };
-        app.learning.lock().insert(id, nameless);
+        app.learning.nameless().insert(id, nameless);
         Self { app, id }
     }
 }
 
 impl Drop for Learner {
     fn drop(&mut self) {
-        if let Some(nameless) = self.app.learning.lock().remove(&self.id) {
+        if let Some(nameless) = self.app.learning.nameless().remove(&self.id) {
             // Nobody else sets it.
             let _ = nameless.named.set(());
         }

@@ -89,13 +89,12 @@ impl Listed {
 
 /// The fields that a page wants to send: any that have names. A browser has taken out those that no page may set.
 fn fields(headers: &HeaderMap) -> Option<HeaderValue> {
-    let mut values = headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
-    let (Some(value), None) = (values.next(), values.next()) else {
-        return None;
-    };
+    let values = headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
+    let values: Vec<&[u8]> = values.map(HeaderValue::as_bytes).collect();
+    let value = HeaderValue::from_bytes(&values.join(&b", "[..])).ok()?;
     let is_name = |name: &str| name.trim().parse::<HeaderName>().is_ok();
     let fits = value.len() <= MAX_KEPT && value.to_str().ok()?.split(',').all(is_name);
-    fits.then(|| value.clone())
+    fits.then_some(value)
 }
 
 /// What the backend says to pages, but for the names that it exposes: two answers to one question would be none.
