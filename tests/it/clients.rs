@@ -7,6 +7,7 @@
 mod application;
 mod browser;
 mod chromium;
+mod compressed;
 mod curl;
 mod cuts;
 mod deployment;

@@ -16,15 +16,17 @@ use super::seen::{Row, Seen};
 const CLIENT: &str = "curl";
 const CUTS: usize = 200;
 
-/// Reads this URL to its end. The loop of a test that failed ends with its server: it is refused then, or kept waiting for
+/// Reads a URL to its end, with these arguments of curl. The loop of a test that failed ends with its server: it is refused then, or kept waiting for
 /// a connection no longer than a moment.
-async fn read(url: String) -> Output {
+pub(super) async fn read(args: &[&str]) -> Output {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/curl/resume.sh");
+    let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
     let run = spawn_blocking(move || {
         Command::new("timeout")
             .args(["240", "bash"])
             .arg(script)
-            .args(["--noproxy", "*", &url])
+            .args(["--noproxy", "*"])
+            .args(args)
             .env("WAIT", "0.01")
             .stdin(Stdio::null())
             .output()
@@ -48,7 +50,7 @@ async fn two_hundred_cuts_lose_and_double_nothing() {
     let mut places = Places::new();
     let relay = places.relay(harness.client.addr, CUTS, 1000).await;
     let url = cuts::lent(&harness.client, Dialect::OpenAiChat).await;
-    let output = read(format!("{}{url}", relay.url())).await;
+    let output = read(&[&format!("{}{url}", relay.url())]).await;
     assert!(output.status.success(), "{places:?}: {output:?}");
     let seen = cuts::Stream {
         events: written(&output),
@@ -75,7 +77,7 @@ async fn it_is_shown_an_error_and_stops() {
     let harness = cuts::signing(script.clone()).await;
     let url = cuts::lent(&harness.client, Dialect::OpenAiChat).await;
     let relay = cutting(harness.client.addr, &[2500]).await;
-    let output = read(format!("{}{url}", relay.url())).await;
+    let output = read(&[&format!("{}{url}", relay.url())]).await;
     assert!(output.status.success(), "{output:?}");
     let mut events = written(&output);
     let (error, _) = events.pop().expect("an event");
@@ -86,7 +88,7 @@ async fn it_is_shown_an_error_and_stops() {
         expected(&script, &first(&harness), Dialect::OpenAiChat)
     );
     assert_eq!(relay.accepted(), 3);
-    let refused = read(format!("{}{}", relay.url(), url.replace("cap=r", "cap=x"))).await;
+    let refused = read(&[&format!("{}{}", relay.url(), url.replace("cap=r", "cap=x"))]).await;
     assert!(!refused.status.success());
     assert!(String::from_utf8_lossy(&refused.stderr).contains("status 404"));
     let mut seen = Seen::by("curl::it_is_shown_an_error_and_stops");

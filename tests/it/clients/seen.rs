@@ -118,6 +118,7 @@ fn document() -> String {
 fn every_row_names_a_test_that_checks_it() {
     let sources = [
         include_str!("browser.rs"),
+        include_str!("compressed.rs"),
         include_str!("curl.rs"),
         include_str!("event_source.rs"),
         include_str!("event_source_client.rs"),
