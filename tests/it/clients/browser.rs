@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use streamweld_mock::{Cut, Dialect, FaultRelay, RelayPlan, RelayStep, Script};
-use streamweld_tests::{CHAT, Harness, events};
+use streamweld_mock::{Cut, Dialect, Direction, FaultRelay, RelayPlan, RelayStep, Script};
+use streamweld_server::config::ContentCoding;
+use streamweld_tests::{CHAT, Harness, Setup, events};
 
 use super::chromium::{Browser, CLIENT, asked, report};
 use super::scene::{ANTHROPIC_EVENTS, events_of, expected, left_alone, with_feed};
@@ -123,6 +124,32 @@ async fn its_event_source_resumes_to_the_end_and_stops() {
         CLIENT,
         "`EventSource` on a durable `GET` feed, each connection cut after 6000 bytes",
         "every event once, then closed; the backend was asked once",
+    ));
+    seen.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_event_source_reads_what_is_compressed() {
+    let script = Script::tokens(400);
+    let harness = Setup::new(script.clone())
+        .config(|config| config.edge.compress = ContentCoding::ALL.to_vec())
+        .start()
+        .await;
+    let path = events_of(&left_alone(&harness, Dialect::OpenAiChat).await);
+    let relay = faithful(&harness).await;
+    let told = seen_by_page(&harness, &relay, "event_source", &[("path", &path)]).await;
+    let request = &asked(&harness.mock, Dialect::OpenAiChat.path())[0];
+    let all = expected(&script, request, Dialect::OpenAiChat);
+    assert_eq!(data_of(&told), all);
+    let plain: usize = all.iter().map(String::len).sum();
+    // The page with them.
+    let passed = relay.passed(Direction::ToClient);
+    assert!(passed < plain as u64 / 2, "{passed} of {plain}");
+    let mut seen = Seen::by("browser::its_event_source_reads_what_is_compressed");
+    seen.row(&Row::new(
+        CLIENT,
+        "`EventSource` on the resume URL, `--compress gzip,br,zstd`",
+        "every event once, in less than half of the bytes",
     ));
     seen.check();
 }
