@@ -15,6 +15,7 @@ use streamweld_sse::Event;
 use crate::{
     Done, End, Failure, FailureClass, Mark, fault,
     mark::{MAX_PARTS, truncated},
+    object::object,
     probe::{self, is_blank},
 };
 
@@ -71,7 +72,7 @@ pub(crate) fn event(blocks: &mut Blocks, event: &Event<'_>) -> Mark {
     if name == Some("content_block_delta") && !probe::mentions_error(data.as_bytes()) {
         return Mark::Event;
     }
-    let Some(frame) = Frame::parse(&data) else {
+    let Some(frame) = object::<Frame<'_>>(&data) else {
         return unreadable(blocks, name, &data);
     };
     if frame.tells_error() {
@@ -163,14 +164,6 @@ struct Delta<'a> {
 }
 
 impl<'a> Frame<'a> {
-    fn parse(data: &'a str) -> Option<Self> {
-        // A derived struct would also read itself from an array, by position.
-        if !data.trim_ascii_start().starts_with('{') {
-            return None;
-        }
-        serde_json::from_str(data).ok()
-    }
-
     fn tells_error(&self) -> bool {
         self.kind.as_deref() == Some("error")
             || self

@@ -15,6 +15,7 @@ use crate::{
     edit::{is_filled, without_failure},
     fault,
     mark::truncated,
+    object::object,
     probe::{self, GEMINI, is_blank},
     reasons::{self, Reasons},
     recurring::Recurring,
@@ -89,7 +90,7 @@ pub(crate) fn event(candidates: &mut Candidates, event: &Event<'_>) -> Mark {
     if candidates.first_open && candidates.recurring.is_ordinary(&GEMINI, data.as_bytes()) {
         return Mark::Event;
     }
-    let Some(chunk) = Chunk::parse(&data) else {
+    let Some(chunk) = object::<Chunk<'_>>(&data) else {
         // What is not understood is passed on, unless it still shows that something failed.
         return if probe::has_error(data.as_bytes()) {
             failed(fault::told(&data), None)
@@ -183,14 +184,6 @@ struct Feedback<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    fn parse(data: &'a str) -> Option<Self> {
-        // A derived struct would also read itself from an array, by position.
-        if !data.trim_ascii_start().starts_with('{') {
-            return None;
-        }
-        serde_json::from_str(data).ok()
-    }
-
     fn candidates(&self) -> impl Iterator<Item = &Candidate<'a>> {
         self.candidates.iter().flatten()
     }

@@ -71,6 +71,7 @@ mod gemini;
 mod generic;
 mod mark;
 mod mcp;
+mod object;
 mod openai;
 mod probe;
 mod reasons;

@@ -18,6 +18,7 @@ use crate::{
     edit::{is_filled, without_failure},
     fault,
     mark::truncated,
+    object::object,
     probe::{self, OPENAI, is_blank},
     reasons::{self, Reasons},
     recurring::Recurring,
@@ -109,7 +110,7 @@ fn sentinel(choices: &Choices, data: &str) -> Mark {
 }
 
 fn suspicious(choices: &mut Choices, event: &Event<'_>, data: &str) -> Mark {
-    let Some(chunk) = Chunk::parse(data) else {
+    let Some(chunk) = object::<Chunk<'_>>(data) else {
         // What is not understood is passed on, unless it still shows that something failed.
         return if probe::has_error(data.as_bytes()) {
             Mark::Failed {
@@ -173,14 +174,6 @@ struct Choice<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    fn parse(data: &'a str) -> Option<Self> {
-        // A derived struct would also read itself from an array, by position.
-        if !data.trim_ascii_start().starts_with('{') {
-            return None;
-        }
-        serde_json::from_str(data).ok()
-    }
-
     fn choices(&self) -> impl Iterator<Item = &Choice<'a>> {
         self.choices.iter().flatten()
     }

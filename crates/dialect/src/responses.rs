@@ -14,6 +14,7 @@ use streamweld_sse::Event;
 use crate::{
     Done, End, Failure, FailureClass, Mark, fault,
     mark::truncated,
+    object::object,
     probe::{self, RESPONSES, ends_response, is_blank},
     reasons,
     recurring::Recurring,
@@ -58,7 +59,7 @@ pub(crate) fn event(response: &mut Response, event: &Event<'_>) -> Mark {
     {
         return Mark::Event;
     }
-    let Some(frame) = Frame::parse(&data) else {
+    let Some(frame) = object::<Frame<'_>>(&data) else {
         // What is not understood is passed on, unless it still shows that something failed.
         return if probe::has_error(data.as_bytes()) {
             failed(fault::told(&data))
@@ -147,14 +148,6 @@ struct Details<'a> {
 }
 
 impl<'a> Frame<'a> {
-    fn parse(data: &'a str) -> Option<Self> {
-        // A derived struct would also read itself from an array, by position.
-        if !data.trim_ascii_start().starts_with('{') {
-            return None;
-        }
-        serde_json::from_str(data).ok()
-    }
-
     fn tells_error(&self) -> bool {
         self.kind.as_deref() == Some("error")
             || self

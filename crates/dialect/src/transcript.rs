@@ -216,6 +216,15 @@ impl Transcript {
             .map(|(index, _)| index)
     }
 
+    /// The parts that a stop has to finish: those that are open, or the first if nothing has begun.
+    pub(crate) fn unfinished(&self) -> Vec<u32> {
+        if self.has_begun() {
+            self.open_parts().collect()
+        } else {
+            vec![0]
+        }
+    }
+
     /// Whether anything of an answer was read (Anthropic: `message_start`).
     pub(crate) fn has_begun(&self) -> bool {
         self.began

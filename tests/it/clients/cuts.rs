@@ -142,6 +142,17 @@ impl Stream {
     }
 }
 
+/// Each of them has seen all of this, and was told by a `204` that there is no more.
+#[track_caller]
+pub(super) fn assert_all_exact(streams: &[Stream], all: &[String], places: &Places) {
+    for stream in streams {
+        stream.assert_exact(all, places);
+        assert_eq!(stream.cursors.len(), CUTS + 2, "{places:?}: {stream:?}");
+        assert_eq!(stream.statuses.last(), Some(&204), "{places:?}: {stream:?}");
+    }
+    assert_eq!(streams.len(), STREAMS, "{places:?}");
+}
+
 /// The sequence of the first event.
 const FIRST: usize = 2;
 

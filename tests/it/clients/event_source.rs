@@ -33,12 +33,7 @@ async fn two_hundred_cuts_lose_and_double_nothing() {
     let urls = cuts::urls(&harness, &relays).await;
     let (client, streams) = cuts::run("eventsource", &urls).await;
     let all = expected(&script, &first(&harness), Dialect::OpenAiChat);
-    for stream in &streams {
-        stream.assert_exact(&all, &places);
-        assert_eq!(stream.cursors.len(), CUTS + 2, "{places:?}: {stream:?}");
-        assert_eq!(stream.statuses.last(), Some(&204), "{places:?}: {stream:?}");
-    }
-    assert_eq!(streams.len(), STREAMS, "{places:?}");
+    cuts::assert_all_exact(&streams, &all, &places);
     assert_eq!(harness.mock.recorder().count(), STREAMS);
     let mut seen = Seen::by("event_source::two_hundred_cuts_lose_and_double_nothing");
     seen.row(&Row::new(

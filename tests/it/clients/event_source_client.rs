@@ -21,12 +21,7 @@ async fn two_hundred_cuts_lose_and_double_nothing() {
     let relays = places.relays(harness.client.addr, CUTS).await;
     let (client, streams) = cuts::run("eventsource-client", &cuts::chats(&relays)).await;
     let all = expected(&script, &first(&harness), Dialect::OpenAiChat);
-    for stream in &streams {
-        stream.assert_exact(&all, &places);
-        assert_eq!(stream.cursors.len(), CUTS + 2, "{places:?}: {stream:?}");
-        assert_eq!(stream.statuses.last(), Some(&204), "{places:?}: {stream:?}");
-    }
-    assert_eq!(streams.len(), STREAMS, "{places:?}");
+    cuts::assert_all_exact(&streams, &all, &places);
     assert_eq!(harness.mock.recorder().count(), STREAMS);
     let mut seen = Seen::by("event_source_client::two_hundred_cuts_lose_and_double_nothing");
     seen.row(&Row::new(

@@ -50,13 +50,8 @@ pub(super) fn error(code: &str, message: &str) -> Ending {
 /// A finish for each open candidate, in events that look like the last one of a stream. If nothing was seen at all,
 /// candidate 0 is taken for begun: clients expect a finish.
 pub(super) fn stopped(transcript: &Transcript) -> Ending {
-    let open: Vec<u32> = if transcript.has_begun() {
-        transcript.open_parts().collect()
-    } else {
-        vec![0]
-    };
     let mut blocks = Blocks::default();
-    for index in open {
+    for index in transcript.unfinished() {
         blocks.json(
             None,
             &Chunk {

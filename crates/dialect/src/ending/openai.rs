@@ -39,13 +39,8 @@ pub(super) fn error(code: &str, message: &str) -> Ending {
 /// nothing was seen at all, choice 0 is taken for begun: clients expect a finish.
 pub(super) fn stopped(transcript: &Transcript) -> Ending {
     let chat = transcript.dialect() == Dialect::OpenAiChat;
-    let open: Vec<u32> = if transcript.has_begun() {
-        transcript.open_parts().collect()
-    } else {
-        vec![0]
-    };
     let mut blocks = Blocks::default();
-    for index in open {
+    for index in transcript.unfinished() {
         blocks.json(
             None,
             &Chunk {
