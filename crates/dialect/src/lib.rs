@@ -62,6 +62,7 @@
 //! [`Generic`]: Dialect::Generic
 
 mod anthropic;
+mod asked;
 mod detect;
 mod dialect;
 mod edit;
@@ -82,6 +83,7 @@ mod responses;
 mod transcript;
 mod verdict;
 
+pub use asked::{Asked, Hazard, Unreadable};
 pub use detect::{detect, is_durable_mcp, model_in_path};
 pub use dialect::{Dialect, UnknownDialect};
 pub use ending::{Behind, Ending, as_shown, error_ending, stopped_ending};

@@ -28,6 +28,7 @@ mod handle;
 mod intake;
 pub mod lifecycle;
 mod log;
+pub mod migration;
 mod orphan;
 mod payload;
 mod producer;

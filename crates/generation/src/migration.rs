@@ -1,0 +1,12 @@
+//! Going on elsewhere: what must hold before an answer that was cut is continued by another backend.
+//!
+//! Pure: a snapshot in, verdicts out. The same function answers the producer at a cut and an operator who only asks.
+
+pub mod gates;
+pub mod overlap;
+mod snapshot;
+
+pub use self::snapshot::{
+    Answer, Budget, Count, Engine, JournalState, Kept, Method, Policy, Probed, Snapshot, Target,
+    Trigger,
+};

@@ -1,0 +1,472 @@
+//! The gates: each one reason for which an answer must not be continued elsewhere.
+//!
+//! All are looked at, whatever the first says: an operator who opens one wants to know of the others. Where a gate
+//! cannot know it is closed.
+
+use std::fmt::Display;
+
+use streamweld_dialect::{Asked, Dialect, FailureClass, Hazard};
+
+use super::overlap::Cut;
+use super::{Count, JournalState, Kept, Method, Policy, Probed, Snapshot, Target, Trigger};
+
+/// A reason to refuse. The names are part of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Gate {
+    /// The operator allows it.
+    Policy,
+    /// What happened can be mended elsewhere.
+    FailureClass,
+    /// It has not moved too often.
+    Attempts,
+    /// There is room for more tokens, and they can be counted.
+    Tokens,
+    /// There is time left.
+    Duration,
+    /// Somebody is there to go on.
+    BackendAvailable,
+    /// It is known to be the same model.
+    Compatibility,
+    /// Its template leaves the text alone.
+    Template,
+    /// Answers of this kind can be continued.
+    Dialect,
+    /// Nothing in the request steers the answer in a way that would be lost.
+    RequestShape,
+    /// No tools are in play.
+    ToolCall,
+    /// No grammar is.
+    StructuredOutput,
+    /// No reasoning is.
+    Reasoning,
+    /// No text ends the answer.
+    StopSequence,
+    /// There is a place at which both halves can be joined and the joint be checked.
+    Seam,
+    /// The journal has all that was shown.
+    JournalComplete,
+    /// The request was kept.
+    RequestTooLarge,
+    /// There is a credential for whoever goes on.
+    Credential,
+    /// Nobody has called stop.
+    StopRequested,
+}
+
+impl Gate {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 19] = [
+        Self::StopRequested,
+        Self::Policy,
+        Self::FailureClass,
+        Self::Attempts,
+        Self::Duration,
+        Self::JournalComplete,
+        Self::RequestTooLarge,
+        Self::Dialect,
+        Self::RequestShape,
+        Self::ToolCall,
+        Self::StructuredOutput,
+        Self::Reasoning,
+        Self::StopSequence,
+        Self::Tokens,
+        Self::BackendAvailable,
+        Self::Compatibility,
+        Self::Credential,
+        Self::Template,
+        Self::Seam,
+    ];
+
+    /// The name in warnings, errors, logs and labels.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::FailureClass => "failure_class",
+            Self::Attempts => "attempts",
+            Self::Tokens => "tokens",
+            Self::Duration => "duration",
+            Self::BackendAvailable => "backend_available",
+            Self::Compatibility => "compatibility",
+            Self::Template => "template",
+            Self::Dialect => "dialect",
+            Self::RequestShape => "request_shape",
+            Self::ToolCall => "tool_call",
+            Self::StructuredOutput => "structured_output",
+            Self::Reasoning => "reasoning",
+            Self::StopSequence => "stop_sequence",
+            Self::Seam => "seam",
+            Self::JournalComplete => "journal_complete",
+            Self::RequestTooLarge => "request_too_large",
+            Self::Credential => "credential",
+            Self::StopRequested => "stop_requested",
+        }
+    }
+}
+
+/// What a gate says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Which.
+    pub gate: Gate,
+    /// What it saw, when it refuses: for somebody who has never seen this code. Never text of an answer or a prompt.
+    pub refusal: Option<String>,
+}
+
+impl Verdict {
+    /// It lets pass.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.refusal.is_none()
+    }
+}
+
+/// What every gate says, in the order of [`Gate::ALL`].
+#[must_use]
+pub fn evaluate(snapshot: &Snapshot<'_>) -> Vec<Verdict> {
+    let verdict = |gate| Verdict {
+        gate,
+        refusal: refusal(gate, snapshot),
+    };
+    Gate::ALL.into_iter().map(verdict).collect()
+}
+
+/// The most exact way to go on that policy, answer and target have in common.
+#[must_use]
+pub fn method(snapshot: &Snapshot<'_>) -> Option<Method> {
+    let can = |method| {
+        let target = snapshot.target.as_ref();
+        target.is_some_and(|target| target.methods.contains(&method))
+    };
+    if snapshot.answer.ids && can(Method::TokenIds) {
+        return Some(Method::TokenIds);
+    }
+    (snapshot.policy == Policy::Prefill && can(Method::Prefill)).then_some(Method::Prefill)
+}
+
+fn refusal(gate: Gate, snapshot: &Snapshot<'_>) -> Option<String> {
+    match gate {
+        Gate::StopRequested => no_stop(snapshot),
+        Gate::Policy => policy(snapshot),
+        Gate::FailureClass => failure_class(snapshot),
+        Gate::Attempts => attempts(snapshot),
+        Gate::Duration => duration(snapshot),
+        Gate::JournalComplete => journal_complete(snapshot),
+        Gate::RequestTooLarge => request_kept(snapshot),
+        Gate::Dialect => dialect(snapshot),
+        Gate::RequestShape => request_shape(snapshot),
+        Gate::ToolCall => tool_call(snapshot),
+        Gate::StructuredOutput => structured_output(snapshot),
+        Gate::Reasoning => reasoning(snapshot),
+        Gate::StopSequence => stop_sequence(snapshot),
+        Gate::Tokens => tokens(snapshot),
+        Gate::BackendAvailable => backend_available(snapshot),
+        Gate::Compatibility => of_target(snapshot, compatibility),
+        Gate::Credential => of_target(snapshot, credential),
+        Gate::Template => of_target(snapshot, template),
+        Gate::Seam => seam(snapshot),
+    }
+}
+
+fn no_stop(snapshot: &Snapshot<'_>) -> Option<String> {
+    refuse_if(snapshot.stop_requested, "it was told to stop")
+}
+
+fn policy(snapshot: &Snapshot<'_>) -> Option<String> {
+    refuse_if(
+        snapshot.policy == Policy::Off,
+        "migration is off for this route; it is allowed by its `migration` setting",
+    )
+}
+
+fn failure_class(snapshot: &Snapshot<'_>) -> Option<String> {
+    let Trigger::Failed { class, permanent } = snapshot.trigger else {
+        return refuse_if(snapshot.answer.finished, FINISHED);
+    };
+    if permanent {
+        return Some(
+            "the backend refused the request itself, and another one would too".to_owned(),
+        );
+    }
+    match class {
+        FailureClass::Aborted
+        | FailureClass::UpstreamError
+        | FailureClass::Truncated
+        | FailureClass::Stalled => refuse_if(snapshot.answer.finished, FINISHED),
+        FailureClass::InvalidUtf8 | FailureClass::EventTooLarge | FailureClass::EncodingError => {
+            Some(format!(
+                "the attempt failed as {class}, which the same answer would do elsewhere"
+            ))
+        }
+    }
+}
+
+const FINISHED: &str =
+    "a part of the answer had its finish reason already, so nobody knows what is missing";
+
+fn attempts(snapshot: &Snapshot<'_>) -> Option<String> {
+    let budget = snapshot.migrations;
+    refuse_if(
+        budget.used >= budget.of,
+        format_args!(
+            "it has moved {} times, and may {} times",
+            budget.used, budget.of
+        ),
+    )
+}
+
+fn duration(snapshot: &Snapshot<'_>) -> Option<String> {
+    let budget = snapshot.duration;
+    refuse_if(
+        budget.used >= budget.of,
+        format_args!(
+            "it has run for {} s, and may for {} s",
+            budget.used.as_secs(),
+            budget.of.as_secs()
+        ),
+    )
+}
+
+fn journal_complete(snapshot: &Snapshot<'_>) -> Option<String> {
+    match snapshot.journal {
+        JournalState::Complete => None,
+        JournalState::Behind => {
+            Some("the journal has not taken all that was shown, and may yet".to_owned())
+        }
+        JournalState::Incomplete => {
+            Some("the journal has lost a part of the answer for good".to_owned())
+        }
+    }
+}
+
+fn request_kept(snapshot: &Snapshot<'_>) -> Option<String> {
+    refuse_if(
+        snapshot.request == Kept::TooLarge,
+        "the body of the request was longer than what is kept; raise `max-kept-body`",
+    )
+}
+
+fn dialect(snapshot: &Snapshot<'_>) -> Option<String> {
+    match snapshot.dialect {
+        Dialect::OpenAiChat | Dialect::OpenAiCompletions => None,
+        other => Some(format!(
+            "answers of the dialect {other} cannot be continued"
+        )),
+    }
+}
+
+fn request_shape(snapshot: &Snapshot<'_>) -> Option<String> {
+    let asked = match snapshot.asked {
+        Ok(asked) => asked,
+        Err(error) => return Some(error.to_string()),
+    };
+    if !asked.unknown.is_empty() {
+        let names: Vec<&str> = asked.unknown.iter().map(String::as_str).collect();
+        return Some(format!(
+            "nobody knows here what these members of the request do: {}",
+            names.join(", ")
+        ));
+    }
+    let lost: Vec<&str> = asked
+        .hazards
+        .iter()
+        .filter(|hazard| is_shape(**hazard, asked))
+        .map(|hazard| hazard.as_str())
+        .collect();
+    if !lost.is_empty() {
+        return Some(format!(
+            "the request asks for what a second backend cannot carry on: {}",
+            lost.join(", ")
+        ));
+    }
+    refuse_if(
+        snapshot.answer.choices > 1,
+        format_args!("the answer has {} choices", snapshot.answer.choices),
+    )
+}
+
+/// Whether a hazard belongs to no gate of its own.
+fn is_shape(hazard: Hazard, asked: &Asked) -> bool {
+    match hazard {
+        // Nothing is drawn.
+        Hazard::Seed => !asked.greedy,
+        Hazard::Choices
+        | Hazard::Penalties
+        | Hazard::Logprobs
+        | Hazard::Echo
+        | Hazard::Media
+        | Hazard::Truncation
+        | Hazard::EngineState => true,
+        Hazard::Tools
+        | Hazard::ServerTools
+        | Hazard::StructuredOutput
+        | Hazard::StopSequence
+        | Hazard::Reasoning => false,
+    }
+}
+
+fn tool_call(snapshot: &Snapshot<'_>) -> Option<String> {
+    if snapshot.answer.tool_calls {
+        return Some("a call of a tool had begun".to_owned());
+    }
+    asks(
+        snapshot,
+        Hazard::ServerTools,
+        "the request has tools that the server runs",
+    )
+    .or_else(|| {
+        asks(
+            snapshot,
+            Hazard::Tools,
+            "the request has tools that may be called",
+        )
+    })
+}
+
+fn structured_output(snapshot: &Snapshot<'_>) -> Option<String> {
+    asks(
+        snapshot,
+        Hazard::StructuredOutput,
+        "the request asks for a format, whose grammar would begin anew",
+    )
+}
+
+fn reasoning(snapshot: &Snapshot<'_>) -> Option<String> {
+    if snapshot.answer.reasoning {
+        return Some("reasoning was shown, which a second backend would not know".to_owned());
+    }
+    asks(
+        snapshot,
+        Hazard::Reasoning,
+        "the request says how to reason",
+    )
+}
+
+fn stop_sequence(snapshot: &Snapshot<'_>) -> Option<String> {
+    asks(
+        snapshot,
+        Hazard::StopSequence,
+        "the request names text that ends the answer, and some of it may have been held back",
+    )
+}
+
+fn tokens(snapshot: &Snapshot<'_>) -> Option<String> {
+    let Ok(asked) = snapshot.asked else {
+        return Some("the limits of the request are not known".to_owned());
+    };
+    let is_limited = asked.max_tokens.is_some() || asked.min_tokens.is_some();
+    let shown = match snapshot.answer.tokens {
+        Count::Exact(count) => count,
+        Count::AtLeast(_) if is_limited => {
+            return Some(
+                "the request limits its tokens, and those that were shown cannot be counted exactly"
+                    .to_owned(),
+            );
+        }
+        Count::AtLeast(count) => count,
+    };
+    if asked.max_tokens.is_some_and(|most| shown >= most) {
+        return Some("all the tokens that the request allows were shown".to_owned());
+    }
+    let target = snapshot.target.as_ref();
+    let (Some(context), Some(prompt)) = (
+        target.and_then(|target| target.context),
+        snapshot.answer.prompt_tokens,
+    ) else {
+        return None;
+    };
+    refuse_if(
+        prompt.saturating_add(shown) >= context,
+        format_args!("prompt and answer fill the {context} tokens that the next backend has"),
+    )
+}
+
+fn backend_available(snapshot: &Snapshot<'_>) -> Option<String> {
+    refuse_if(snapshot.target.is_none(), "no backend is free to go on")
+}
+
+/// What depends on who goes on. Without anybody that is what is told, once.
+fn of_target(
+    snapshot: &Snapshot<'_>,
+    gate: fn(&Snapshot<'_>, &Target<'_>) -> Option<String>,
+) -> Option<String> {
+    gate(snapshot, snapshot.target.as_ref()?)
+}
+
+fn compatibility(snapshot: &Snapshot<'_>, target: &Target<'_>) -> Option<String> {
+    let name = target.name;
+    if target.engine.is_none() {
+        return Some(format!("nobody knows which engine {name} is"));
+    }
+    match (snapshot.group, target.group) {
+        (Some(group), Some(other)) if group == other => {}
+        _ => {
+            return Some(format!(
+                "{name} is not in the compatibility group of the backend that is left"
+            ));
+        }
+    }
+    match target.same_model {
+        Probed::Yes => None,
+        Probed::No => Some(format!("{name} renders or tokenises otherwise")),
+        Probed::Unknown => Some(format!(
+            "whether {name} has the same model was not found out"
+        )),
+    }
+}
+
+fn credential(_: &Snapshot<'_>, target: &Target<'_>) -> Option<String> {
+    refuse_if(
+        !target.has_credential,
+        format_args!("there is no credential for {}", target.name),
+    )
+}
+
+fn template(snapshot: &Snapshot<'_>, target: &Target<'_>) -> Option<String> {
+    // Ids pass no template.
+    if method(snapshot) == Some(Method::TokenIds) {
+        return None;
+    }
+    match target.keeps_prefix {
+        Probed::Yes => None,
+        Probed::No => Some(format!(
+            "the template of {} changes the end of an unfinished answer",
+            target.name
+        )),
+        Probed::Unknown => Some(format!(
+            "what the template of {} does was not found out",
+            target.name
+        )),
+    }
+}
+
+fn seam(snapshot: &Snapshot<'_>) -> Option<String> {
+    let target = snapshot.target.as_ref()?;
+    match method(snapshot) {
+        Some(Method::TokenIds) => None,
+        Some(Method::Prefill) => Cut::of(snapshot.answer.text).err().map(|no| no.to_string()),
+        None if snapshot.policy == Policy::Prefill => Some(format!(
+            "{} cannot be told to go on with an answer",
+            target.name
+        )),
+        None if snapshot.answer.ids => Some(format!(
+            "{} takes no token ids, and prefill is not allowed",
+            target.name
+        )),
+        None => {
+            Some("the ids of the tokens are not all known, and prefill is not allowed".to_owned())
+        }
+    }
+}
+
+fn asks(snapshot: &Snapshot<'_>, hazard: Hazard, refusal: &str) -> Option<String> {
+    let asked = snapshot.asked.ok()?;
+    refuse_if(asked.hazards.contains(&hazard), refusal)
+}
+
+fn refuse_if(closed: bool, refusal: impl Display) -> Option<String> {
+    closed.then(|| refusal.to_string())
+}
+
+#[cfg(test)]
+mod tests;
