@@ -3,19 +3,20 @@
 //! Not a re-serialisation, because what is passed on must be what upstream wrote: number forms,
 //! escapes and the order of members would all change on the way through a parser.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
 use streamweld_sse::{Event, OneLine, write_data_lines, write_event_line};
 
 /// Edits over one JSON text, collected and then applied together.
-struct Edits<'a> {
+pub(crate) struct Edits<'a> {
     text: &'a str,
-    cuts: Vec<(Range<usize>, &'static str)>,
+    cuts: Vec<(Range<usize>, Cow<'static, str>)>,
 }
 
 impl<'a> Edits<'a> {
-    fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self {
             text,
             cuts: Vec::new(),
@@ -24,11 +25,16 @@ impl<'a> Edits<'a> {
 
     /// Puts null in the place of `value`, which was borrowed from the text.
     fn nullify(&mut self, value: &'a RawValue) {
-        self.cuts.push((self.span(value), "null"));
+        self.cuts.push((self.span(value), "null".into()));
+    }
+
+    /// Puts another JSON value in the place of `value`, which was borrowed from the text.
+    pub(crate) fn replace(&mut self, value: &'a RawValue, with: String) {
+        self.cuts.push((self.span(value), with.into()));
     }
 
     /// Takes out the object member whose value is `value`, with its name and one comma.
-    fn remove_member(&mut self, value: &'a RawValue) {
+    pub(crate) fn remove_member(&mut self, value: &'a RawValue) {
         let span = self.span(value);
         let before = self.text[..span.start].trim_ascii_end();
         let name = before
@@ -44,22 +50,22 @@ impl<'a> Edits<'a> {
         let after = self.text[span.end..].trim_ascii_start();
         if let Some(after) = after.strip_prefix(',') {
             let end = self.text.len() - after.trim_ascii_start().len();
-            self.cuts.push((start..end, ""));
+            self.cuts.push((start..end, "".into()));
         } else {
             let before = self.text[..start].trim_ascii_end();
             let start = before.strip_suffix(',').map_or(start, str::len);
-            self.cuts.push((start..span.end, ""));
+            self.cuts.push((start..span.end, "".into()));
         }
     }
 
     /// The text with all edits.
-    fn apply(mut self) -> String {
+    pub(crate) fn apply(mut self) -> String {
         self.cuts.sort_by_key(|(span, _)| span.start);
         let mut out = String::with_capacity(self.text.len());
         let mut done = 0;
         for (span, with) in self.cuts {
             out.push_str(&self.text[done..span.start]);
-            out.push_str(with);
+            out.push_str(&with);
             done = span.end;
         }
         out.push_str(&self.text[done..]);
@@ -74,7 +80,7 @@ impl<'a> Edits<'a> {
 }
 
 /// The wire lines (no id line, no blank line) of `event` with other data.
-fn wire_lines(event: &Event<'_>, data: &str) -> Vec<u8> {
+pub(crate) fn wire_lines(event: &Event<'_>, data: &str) -> Vec<u8> {
     let mut out = Vec::new();
     // A name with NUL in it cannot be written; clients read the data without it.
     if let Some(name) = event.name().and_then(OneLine::new) {

@@ -2,8 +2,8 @@
 //!
 //! Pure: a snapshot in, verdicts out. The same function answers the producer at a cut and an operator who only asks.
 
+pub mod cut;
 pub mod gates;
-pub mod overlap;
 mod snapshot;
 
 pub use self::snapshot::{

@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 use streamweld_dialect::{Asked, Dialect, FailureClass, Hazard};
 
-use super::overlap::Cut;
+use super::cut::Cut;
 use super::{Count, JournalState, Kept, Method, Policy, Probed, Snapshot, Target, Trigger};
 
 /// A reason to refuse. The names are part of the protocol.

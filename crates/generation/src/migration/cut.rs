@@ -3,7 +3,8 @@
 //! A model that is given the text of an answer tokenises it anew, and at its end not always as it had been generated:
 //! white space joins what follows it. So the answer is cut where a word ends, and the backend writes again what was
 //! behind the cut before it goes on. That is swallowed; if it is anything else, the seam is wrong and nothing of it was
-//! shown. Nothing is ever guessed from text that looks repeated behind the cut: "ha ha" stays "ha ha".
+//! shown (see [`Rejoin`](streamweld_dialect::Rejoin)). Nothing is ever guessed from text that looks repeated behind the
+//! cut: "ha ha" stays "ha ha".
 //!
 //! Measured on real engines at temperature 0: with this, identical in every trial; without it, different after every
 //! blank line.
@@ -56,55 +57,6 @@ impl<'a> Cut<'a> {
     }
 }
 
-/// What a continuation has written, held against what it had to write again.
-#[derive(Clone, Debug)]
-pub struct Overlap {
-    expected: String,
-    matched: usize,
-}
-
-/// What became of a piece of a continuation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen<'a> {
-    /// All of it was written before. More has to come before anything may be shown.
-    Known,
-    /// The overlap is complete; this is new. It may be empty, and everything behind it is new.
-    New(&'a str),
-    /// It is another text: the seam does not hold.
-    Other,
-}
-
-impl Overlap {
-    /// Before the first piece.
-    #[must_use]
-    pub fn new(cut: Cut<'_>) -> Self {
-        Self {
-            expected: cut.dropped.to_owned(),
-            matched: 0,
-        }
-    }
-
-    /// The next piece of the continuation's text.
-    pub fn push<'a>(&mut self, piece: &'a str) -> Seen<'a> {
-        let missing = &self.expected[self.matched..];
-        if let Some(new) = piece.strip_prefix(missing) {
-            self.matched = self.expected.len();
-            return Seen::New(new);
-        }
-        if missing.starts_with(piece) {
-            self.matched += piece.len();
-            return Seen::Known;
-        }
-        Seen::Other
-    }
-
-    /// All of it has come.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.matched == self.expected.len()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -146,55 +98,14 @@ mod tests {
         check(&format!("a {shorter}"), "a", &format!(" {shorter}"));
     }
 
-    #[test]
-    fn another_text_is_noticed_wherever_it_begins() {
-        let cut = Cut::of("a b c").unwrap();
-        for (pieces, last) in [
-            (&["x"][..], Seen::Other),
-            (&[" ", "d"], Seen::Other),
-            (&["c"], Seen::Other),
-            (&["  c"], Seen::Other),
-            (&["", " ", "", "c"], Seen::New("")),
-            (&[" cd"], Seen::New("d")),
-            (&[" "], Seen::Known),
-        ] {
-            let mut overlap = Overlap::new(cut);
-            let mut seen = Seen::Known;
-            for piece in pieces {
-                seen = overlap.push(piece);
-            }
-            assert_eq!(seen, last, "{pieces:?}");
-            assert_eq!(overlap.is_complete(), matches!(last, Seen::New(_)));
-        }
-    }
-
     proptest! {
-        /// A backend that goes on exactly where it was told to, in pieces of any size, makes the answer whole; repeated
-        /// text on either side of the cut is neither lost nor doubled.
+        /// Nothing of it is lost, and what is kept ends where a word does.
         #[test]
-        fn an_exact_continuation_is_exact(
-            text in "(ha |0000|\\}\\n|    |```\\n|[a-c潮é ]{1,6}|\\n\\n){1,20}",
-            at in any::<prop::sample::Index>(),
-            size in 1..5_usize,
-        ) {
-            let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-            let shown = &text[..ends[at.index(ends.len())]];
-            let Ok(cut) = Cut::of(shown) else { return Ok(()) };
+        fn both_parts_are_the_whole(text in "(ha |0000|\\}\\n|    |```\\n|[a-c潮é ]{1,6}|\\n\\n){1,20}") {
+            let Ok(cut) = Cut::of(&text) else { return Ok(()) };
             prop_assert!(!cut.kept.is_empty() && !cut.kept.ends_with(char::is_whitespace));
-            prop_assert_eq!(format!("{}{}", cut.kept, cut.dropped), shown);
-            let rest: Vec<char> = text[cut.kept.len()..].chars().collect();
-            let mut overlap = Overlap::new(cut);
-            let mut answer = shown.to_owned();
-            for piece in rest.chunks(size) {
-                let piece: String = piece.iter().collect();
-                match overlap.push(&piece) {
-                    Seen::Known => {}
-                    Seen::New(new) => answer.push_str(new),
-                    Seen::Other => prop_assert!(false, "refused {:?} after {:?}", piece, answer),
-                }
-            }
-            prop_assert!(overlap.is_complete());
-            prop_assert_eq!(answer, text);
+            prop_assert!(cut.dropped.starts_with(char::is_whitespace));
+            prop_assert_eq!(format!("{}{}", cut.kept, cut.dropped), text);
         }
     }
 }

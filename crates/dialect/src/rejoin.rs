@@ -1,0 +1,265 @@
+//! One answer across a seam: the chunks of a continuation, written as the rest of the answer that they continue.
+//!
+//! The reader began with one answer and must not see that there were two requests: the id, time and model are those of
+//! the first, there is no second beginning, what was asked for again at the seam is not shown twice, and the counts add
+//! up. Everything else passes as upstream wrote it, to the byte.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use streamweld_sse::Event;
+
+use crate::edit::{Edits, is_filled, wire_lines};
+
+/// What the first part of an answer fixed for all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// `id`, `created` and `model` as JSON values, where the first part had them.
+    pub id: Option<String>,
+    /// See `id`.
+    pub created: Option<String>,
+    /// See `id`.
+    pub model: Option<String>,
+}
+
+/// What was counted before the seam.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Tokens of the prompt, as the first backend counted.
+    pub prompt_tokens: Option<u64>,
+    /// Tokens that were shown.
+    pub completion_tokens: u64,
+}
+
+/// The chunks of one continuation, in their order.
+#[derive(Clone, Debug)]
+pub struct Rejoin {
+    identity: Identity,
+    before: Before,
+    /// What has to come before anything is new.
+    overlap: String,
+    /// Tokens that the continuation spent on that, as far as it counts as it goes.
+    overlap_tokens: u64,
+}
+
+/// What a chunk of a continuation is to the reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejoined {
+    /// The wire lines of it, without an id line and without the blank line.
+    Lines(Vec<u8>),
+    /// Nothing: the reader has it already.
+    Nothing,
+    /// The seam does not hold: it is another text, or it ended within what had to come again.
+    Broken,
+}
+
+impl Identity {
+    /// Of the first chunk that has all of it, or of as much as there is.
+    #[must_use]
+    pub fn of(first: &str) -> Self {
+        let Ok(chunk) = serde_json::from_str::<Named<'_>>(first) else {
+            return Self::default();
+        };
+        let text = |value: Option<&RawValue>| value.map(|value| value.get().to_owned());
+        Self {
+            id: text(chunk.id),
+            created: text(chunk.created),
+            model: text(chunk.model),
+        }
+    }
+}
+
+impl Rejoin {
+    /// Behind an answer of which `overlap` has to come again.
+    #[must_use]
+    pub fn new(identity: Identity, before: Before, overlap: &str) -> Self {
+        Self {
+            identity,
+            before,
+            overlap: overlap.to_owned(),
+            overlap_tokens: 0,
+        }
+    }
+
+    /// Whether everything that had to come again has come.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        self.overlap.is_empty()
+    }
+
+    /// The next chunk. One that is no chunk of this API passes as it is.
+    pub fn event(&mut self, event: &Event<'_>) -> Rejoined {
+        let data = event.data();
+        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(&data) else {
+            return if self.is_joined() {
+                Rejoined::Lines(wire_lines(event, &data))
+            } else {
+                Rejoined::Broken
+            };
+        };
+        let mut edits = Edits::new(&data);
+        let mut shows = chunk.choices.is_empty();
+        let was_joined = self.is_joined();
+        for choice in &chunk.choices {
+            match self.choice(choice, &mut edits) {
+                Some(true) => shows = true,
+                Some(false) => {}
+                None => return Rejoined::Broken,
+            }
+        }
+        self.count(chunk.usage.as_ref(), was_joined, &mut edits);
+        if !shows || !self.is_joined() {
+            return Rejoined::Nothing;
+        }
+        self.name(&chunk, &mut edits);
+        Rejoined::Lines(wire_lines(event, &edits.apply()))
+    }
+
+    /// Whether a choice shows anything new; `None` if it belongs to another answer.
+    fn choice<'a>(&mut self, choice: &Choice<'a>, edits: &mut Edits<'a>) -> Option<bool> {
+        let delta = choice.delta.as_ref();
+        let finishes = choice.finish_reason.is_some_and(is_filled);
+        // A beginning says who speaks; the reader knows.
+        if let Some(role) = delta.and_then(|delta| delta.role) {
+            edits.remove_member(role);
+        }
+        let mut is_new = finishes || delta.is_some_and(Delta::has_more);
+        let written = delta.map_or(choice.text, |delta| delta.content);
+        if let Some(raw) = written.filter(|raw| is_filled(raw)) {
+            let text: String = serde_json::from_str(raw.get()).ok()?;
+            let new = self.swallow(&text)?;
+            is_new |= !new.is_empty();
+            if new.len() < text.len() {
+                edits.replace(raw, serde_json::to_string(new).ok()?);
+            }
+        }
+        if is_new && !self.is_joined() {
+            return None;
+        }
+        Some(is_new)
+    }
+
+    /// What of a text is new; `None` if it is another one than what had to come.
+    fn swallow<'t>(&mut self, text: &'t str) -> Option<&'t str> {
+        if let Some(new) = text.strip_prefix(self.overlap.as_str()) {
+            self.overlap.clear();
+            return Some(new);
+        }
+        self.overlap = self.overlap.strip_prefix(text)?.to_owned();
+        Some("")
+    }
+
+    /// Adds up. A count that comes with the end of the overlap says what that cost.
+    fn count<'a>(&mut self, usage: Option<&Usage<'a>>, was_joined: bool, edits: &mut Edits<'a>) {
+        let Some(usage) = usage else { return };
+        let number = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse::<u64>().ok());
+        let Some(count) = number(usage.completion_tokens) else {
+            return;
+        };
+        if !was_joined {
+            self.overlap_tokens = count;
+        }
+        let completion = self.before.completion_tokens + count.saturating_sub(self.overlap_tokens);
+        let prompt = self.before.prompt_tokens.or(number(usage.prompt_tokens));
+        for (raw, figure) in [
+            (usage.prompt_tokens, prompt),
+            (usage.completion_tokens, Some(completion)),
+            (usage.total_tokens, prompt.map(|prompt| prompt + completion)),
+        ] {
+            if let (Some(raw), Some(figure)) = (raw, figure) {
+                edits.replace(raw, figure.to_string());
+            }
+        }
+    }
+
+    fn name<'a>(&self, chunk: &Chunk<'a>, edits: &mut Edits<'a>) {
+        for (raw, first) in [
+            (chunk.id, &self.identity.id),
+            (chunk.created, &self.identity.created),
+            (chunk.model, &self.identity.model),
+        ] {
+            if let (Some(raw), Some(first)) = (raw, first) {
+                edits.replace(raw, first.clone());
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    created: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+}
+
+/// The members of a chunk that a seam changes; values keep their place in the text.
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    created: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    usage: Option<Usage<'a>>,
+    #[serde(borrow)]
+    choices: Vec<Choice<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    finish_reason: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    role: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function_call: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow)]
+    refusal: Option<&'a RawValue>,
+}
+
+impl Delta<'_> {
+    /// It shows something that is not text.
+    fn has_more(&self) -> bool {
+        let others = [
+            self.tool_calls,
+            self.function_call,
+            self.reasoning_content,
+            self.reasoning,
+            self.refusal,
+        ];
+        others.into_iter().flatten().any(is_filled)
+    }
+}
+
+#[derive(Deserialize)]
+struct Usage<'a> {
+    #[serde(borrow)]
+    prompt_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    completion_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    total_tokens: Option<&'a RawValue>,
+}
+
+#[cfg(test)]
+mod tests;
