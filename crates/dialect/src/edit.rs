@@ -33,6 +33,18 @@ impl<'a> Edits<'a> {
         self.cuts.push((self.span(value), with.into()));
     }
 
+    /// Puts more behind the last element of the array `list`, which was borrowed from the text.
+    pub(crate) fn append(&mut self, list: &'a RawValue, more: String) {
+        let end = self.span(list).end - "]".len();
+        self.cuts.push((end..end, more.into()));
+    }
+
+    /// Puts more members, each with a comma ahead of it, behind the last of the object that the text is.
+    pub(crate) fn append_member(&mut self, more: &str) {
+        let end = self.text.trim_ascii_end().len() - "}".len();
+        self.cuts.push((end..end, more.to_owned().into()));
+    }
+
     /// Takes out the object member whose value is `value`, with its name and one comma.
     pub(crate) fn remove_member(&mut self, value: &'a RawValue) {
         let span = self.span(value);

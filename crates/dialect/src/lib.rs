@@ -63,10 +63,12 @@
 
 mod anthropic;
 mod asked;
+mod continuation;
 mod detect;
 mod dialect;
 mod edit;
 mod ending;
+mod engine;
 mod fault;
 mod gemini;
 mod generic;
@@ -85,9 +87,11 @@ mod transcript;
 mod verdict;
 
 pub use asked::{Asked, Hazard, Unreadable};
+pub use continuation::{Continuation, NotContinued, SoFar};
 pub use detect::{detect, is_durable_mcp, model_in_path};
 pub use dialect::{Dialect, UnknownDialect};
 pub use ending::{Behind, Ending, as_shown, error_ending, stopped_ending};
+pub use engine::{Engine, Method};
 pub use mark::{BodyEnd, Judge, Mark};
 pub use recognise::recognise;
 pub use rejoin::{Before, Identity, Rejoin, Rejoined};

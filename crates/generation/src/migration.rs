@@ -7,6 +7,5 @@ pub mod gates;
 mod snapshot;
 
 pub use self::snapshot::{
-    Answer, Budget, Count, Engine, JournalState, Kept, Method, Policy, Probed, Snapshot, Target,
-    Trigger,
+    Answer, Budget, Count, JournalState, Kept, Policy, Probed, Snapshot, Target, Trigger,
 };

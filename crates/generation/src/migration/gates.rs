@@ -5,10 +5,10 @@
 
 use std::fmt::Display;
 
-use streamweld_dialect::{Asked, Dialect, FailureClass, Hazard};
+use streamweld_dialect::{Asked, Dialect, FailureClass, Hazard, Method};
 
 use super::cut::Cut;
-use super::{Count, JournalState, Kept, Method, Policy, Probed, Snapshot, Target, Trigger};
+use super::{Count, JournalState, Kept, Policy, Probed, Snapshot, Target, Trigger};
 
 /// A reason to refuse. The names are part of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use streamweld_dialect::{Asked, Dialect, FailureClass, Unreadable};
+use streamweld_dialect::{Asked, Dialect, Engine, FailureClass, Method, Unreadable};
 
 /// One generation whose attempt is to be replaced, and what could replace it.
 #[derive(Clone, Debug)]
@@ -149,17 +149,6 @@ pub struct Target<'a> {
     pub has_credential: bool,
 }
 
-/// An engine that is known by its own words, never by where it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
-    /// vLLM.
-    Vllm,
-    /// SGLang.
-    Sglang,
-    /// llama.cpp's server.
-    LlamaCpp,
-}
-
 /// What a probe found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probed {
@@ -169,13 +158,4 @@ pub enum Probed {
     No,
     /// Nobody has asked, or there was no answer.
     Unknown,
-}
-
-/// How a backend is told to go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// It is given every token by its id.
-    TokenIds,
-    /// It is given the text.
-    Prefill,
 }

@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use streamweld_dialect::Unreadable;
+use streamweld_dialect::{Engine, Unreadable};
 
 use super::*;
-use crate::migration::{Answer, Budget, Engine};
+use crate::migration::{Answer, Budget};
 
 /// Everything as it has to be: an answer by a greedy model, in front of its twin.
 fn good(asked: &Asked) -> Snapshot<'_> {
