@@ -83,6 +83,7 @@ mod recurring;
 mod rejoin;
 mod request;
 mod responses;
+mod trail;
 mod transcript;
 mod verdict;
 
@@ -96,5 +97,6 @@ pub use mark::{BodyEnd, Judge, Mark};
 pub use recognise::recognise;
 pub use rejoin::{Before, Identity, Rejoin, Rejoined};
 pub use request::{RequestBody, RequestScan, RequestShape};
+pub use trail::{Ids, NoIds, Trail};
 pub use transcript::{Part, ToolCall, Transcript, Usage};
 pub use verdict::{Done, End, Failure, FailureClass, Verdict};
