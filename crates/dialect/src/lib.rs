@@ -64,6 +64,7 @@
 mod anthropic;
 mod asked;
 mod continuation;
+mod counted;
 mod detect;
 mod dialect;
 mod edit;
@@ -74,6 +75,7 @@ mod gemini;
 mod generic;
 mod mark;
 mod mcp;
+mod members;
 mod object;
 mod openai;
 mod probe;
@@ -89,6 +91,7 @@ mod verdict;
 
 pub use asked::{Asked, Hazard, Unreadable};
 pub use continuation::{Continuation, NotContinued, SoFar};
+pub use counted::{Added, Shown};
 pub use detect::{detect, is_durable_mcp, model_in_path};
 pub use dialect::{Dialect, UnknownDialect};
 pub use ending::{Behind, Ending, as_shown, error_ending, stopped_ending};
