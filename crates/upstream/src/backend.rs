@@ -5,7 +5,7 @@
 //! an error about a URL does not repeat it: people do write credentials there.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ pub struct Backend {
 struct Inner {
     name: Arc<str>,
     url: BackendUrl,
+    /// Where connections go, instead of to where the host's name leads.
+    address: Option<IpAddr>,
     /// What connections are pooled by: two backends at one origin share them.
     origin: Arc<str>,
 }
@@ -34,10 +36,25 @@ impl Backend {
 
     /// A backend with a name of its own. The name is shown to clients and in metrics.
     pub fn named(name: impl Into<Arc<str>>, url: BackendUrl) -> Self {
-        let origin = format!("{}://{}", url.scheme, url.authority).into();
-        let name = name.into();
+        let origin = format!("{}://{}", url.scheme, url.authority);
+        Self::with(name.into(), url, None, origin)
+    }
+
+    /// A backend that is one of several behind the host's name. Connections go to `address`, at the
+    /// URL's port; `Host`, and the name that its certificate must show, stay the URL's.
+    pub fn at(name: impl Into<Arc<str>>, url: BackendUrl, address: IpAddr) -> Self {
+        let origin = format!("{}://{} at {address}", url.scheme, url.authority);
+        Self::with(name.into(), url, Some(address), origin)
+    }
+
+    fn with(name: Arc<str>, url: BackendUrl, address: Option<IpAddr>, origin: String) -> Self {
         Self {
-            inner: Arc::new(Inner { name, url, origin }),
+            inner: Arc::new(Inner {
+                name,
+                url,
+                address,
+                origin: origin.into(),
+            }),
         }
     }
 
@@ -49,6 +66,24 @@ impl Backend {
     /// Where it is.
     pub fn url(&self) -> &BackendUrl {
         &self.inner.url
+    }
+
+    /// Where connections go, where that is not left to the host's name. Like the URL, it is not shown.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        self.inner.address
+    }
+
+    /// The URI a connection is made to.
+    pub(crate) fn connect_uri(&self) -> Uri {
+        let url = self.url();
+        let authority = match self.address() {
+            None => url.authority.clone(),
+            Some(address) => SocketAddr::new(address, url.port())
+                .to_string()
+                .parse()
+                .expect("an address and a port are an authority"),
+        };
+        absolute(&url.scheme, authority, PathAndQuery::from_static("/"))
     }
 
     pub(crate) fn shared_name(&self) -> Arc<str> {
@@ -123,19 +158,18 @@ impl BackendUrl {
         }
     }
 
-    /// The URI a connection is made to.
-    pub(crate) fn connect_uri(&self) -> Uri {
-        self.absolute(PathAndQuery::from_static("/"))
-    }
-
     /// `target` as an absolute URI, which is what HTTP/2 wants.
     pub(crate) fn absolute(&self, target: PathAndQuery) -> Uri {
-        let mut parts = http::uri::Parts::default();
-        parts.scheme = Some(self.scheme.clone());
-        parts.authority = Some(self.authority.clone());
-        parts.path_and_query = Some(target);
-        Uri::from_parts(parts).expect("scheme, authority and path are all there")
+        absolute(&self.scheme, self.authority.clone(), target)
     }
+}
+
+fn absolute(scheme: &Scheme, authority: Authority, target: PathAndQuery) -> Uri {
+    let mut parts = http::uri::Parts::default();
+    parts.scheme = Some(scheme.clone());
+    parts.authority = Some(authority);
+    parts.path_and_query = Some(target);
+    Uri::from_parts(parts).expect("scheme, authority and path are all there")
 }
 
 impl FromStr for BackendUrl {
@@ -316,6 +350,8 @@ mod tests {
         assert_eq!(format!("{url:?}"), "BackendUrl(..)");
         let backend = Backend::named("a", url.clone());
         assert_eq!(format!("{backend} {backend:?}"), r#"a Backend("a")"#);
+        let backend = Backend::at("a", url.clone(), Ipv4Addr::LOCALHOST.into());
+        assert_eq!(format!("{backend} {backend:?}"), r#"a Backend("a")"#);
         assert_eq!(Backend::new(url).name(), "engine:81");
     }
 
@@ -323,6 +359,23 @@ mod tests {
     fn target(url: &str, uri: &str, expected: &str) {
         let url: BackendUrl = url.parse().unwrap();
         assert_eq!(url.target(&uri.parse().unwrap()).unwrap(), expected);
+    }
+
+    #[track_caller]
+    fn connects_to(url: &str, address: &str, expected: &str) {
+        let backend = Backend::at("a", url.parse().unwrap(), address.parse().unwrap());
+        assert_eq!(backend.connect_uri(), expected);
+        assert_eq!(backend.url(), &url.parse::<BackendUrl>().unwrap());
+        assert_ne!(
+            backend.origin(),
+            Backend::named("a", url.parse().unwrap()).origin()
+        );
+    }
+
+    #[test]
+    fn a_backend_at_an_address_is_reached_there_under_its_own_name() {
+        connects_to("http://engine/p", "10.0.0.7", "http://10.0.0.7:80/");
+        connects_to("https://engine:8443", "fd00::7", "https://[fd00::7]:8443/");
     }
 
     #[test]

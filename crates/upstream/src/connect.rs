@@ -122,7 +122,7 @@ impl Connector {
         wanted: Wanted,
     ) -> Result<(Transport, Spoken), ConnectError> {
         let url = backend.url();
-        let tcp = self.tcp.clone().oneshot(url.connect_uri()).await;
+        let tcp = self.tcp.clone().oneshot(backend.connect_uri()).await;
         let tcp = tcp.map_err(ConnectError::tcp)?.into_inner();
         let number = tcp.as_raw_fd();
         if self.descriptors_below.is_some_and(|below| number >= below) {

@@ -1,9 +1,9 @@
 //! Talking to a backend.
 //!
-//! One request goes to one [`Backend`]; what comes back is a response head and a [`Source`], the
-//! seam through which the body is read. The seam is narrow on purpose: bytes, trailers, and then
-//! exactly one of *end* (the framing said so) and *cut* (it did not). Above it nobody knows which
-//! HTTP implementation stands behind.
+//! One request goes to one [`Backend`]; where there are several, a [`fleet`] chooses. What comes
+//! back is a response head and a [`Source`], the seam through which the body is read. The seam is
+//! narrow on purpose: bytes, trailers, and then exactly one of *end* (the framing said so) and *cut*
+//! (it did not). Above it nobody knows which HTTP implementation stands behind.
 //!
 //! Promises:
 //! - The target comes from the configured backend only, never from the request.
@@ -12,6 +12,7 @@
 //! - A body that stopped early is never reported as ended.
 //! - Redirects are not followed, and a request that may have reached the backend is not repeated.
 //! - No error text shows an address or a credential; a backend is known by its name only.
+//! - What is learned of a backend's health decides who gets new requests, and ends none.
 //!
 //! This crate does not know that streams are durable. It knows no dialect, no journal and no event
 //! format. It strips no headers in either direction (whoever forwards does), and decides no
@@ -25,6 +26,7 @@ mod connection;
 mod cut;
 mod decode;
 mod error;
+pub mod fleet;
 mod h1;
 mod head;
 mod http2;

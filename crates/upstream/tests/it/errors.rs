@@ -13,7 +13,9 @@ use streamweld_upstream::{Backend, ErrorKind, Phase, UpstreamError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-use crate::raw::{Raw, backend, chain, client, client_with, read_head, reset, send, within};
+use crate::raw::{
+    FullQueue, Raw, backend, chain, client, client_with, read_head, reset, send, within,
+};
 
 /// Looks at everything an error says at once.
 #[track_caller]
@@ -53,20 +55,9 @@ async fn a_name_that_is_not_there() {
 /// The accept queue is full, so that the kernel answers no further connection.
 #[tokio::test]
 async fn a_full_accept_queue_is_a_connect_timeout() {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    let any: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
-    socket.bind(&any.into()).unwrap();
-    socket.listen(0).unwrap();
-    let address = socket.local_addr().unwrap().as_socket().unwrap();
-    let mut queue = Vec::new();
-    let short = Duration::from_millis(100);
-    while let Ok(connected) =
-        tokio::time::timeout(short, tokio::net::TcpStream::connect(address)).await
-    {
-        queue.push(connected.unwrap());
-    }
-    let client = client_with(|config| config.connect_timeout = short);
-    let error = send(&client, &backend(&format!("http://{address}"))).await;
+    let full = FullQueue::start().await;
+    let client = client_with(|config| config.connect_timeout = Duration::from_millis(100));
+    let error = send(&client, &backend(&full.url())).await;
     check(
         &error.unwrap_err(),
         ErrorKind::ConnectTimeout,

@@ -7,6 +7,7 @@
 
 mod decode;
 mod errors;
+mod fleet;
 mod heads;
 mod http2;
 mod hyper_alone;

@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +14,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::Full;
+use socket2::{Domain, Socket, Type};
 use streamweld_upstream::{Backend, Client, CutKind, Read, Source, UpstreamConfig, UpstreamError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,7 +37,15 @@ impl Raw {
         F: Fn(TcpStream, usize) -> Fut + Send + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), script)
+    }
+
+    /// The same on a listener of the test's own.
+    pub(crate) fn start_on<F, Fut>(listener: TcpListener, script: F) -> Self
+    where
+        F: Fn(TcpStream, usize) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
         let port = listener.local_addr().unwrap().port();
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
@@ -92,6 +103,60 @@ impl Raw {
     }
 }
 
+/// A backend that accepts nothing, with so many waiting for it that the kernel answers no more.
+pub(crate) struct FullQueue {
+    socket: Socket,
+    _waiting: Vec<TcpStream>,
+}
+
+impl FullQueue {
+    pub(crate) async fn start() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        socket.bind(&any.into()).unwrap();
+        socket.listen(0).unwrap();
+        let address = socket.local_addr().unwrap().as_socket().unwrap();
+        let mut waiting = Vec::new();
+        let short = Duration::from_millis(100);
+        while let Ok(connected) = tokio::time::timeout(short, TcpStream::connect(address)).await {
+            waiting.push(connected.unwrap());
+        }
+        Self {
+            socket,
+            _waiting: waiting,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        let address = self.socket.local_addr().unwrap();
+        format!("http://{}", address.as_socket().unwrap())
+    }
+}
+
+/// A file that goes when the test does.
+pub(crate) struct TempFile(PathBuf);
+
+impl TempFile {
+    pub(crate) fn new(text: &str) -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("streamweld-upstream-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// Reads a request head; none if the peer has closed.
 pub(crate) async fn read_head(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
@@ -103,7 +168,7 @@ pub(crate) async fn read_head(stream: &mut TcpStream) -> Option<String> {
 
 /// Ends the connection with a reset.
 pub(crate) fn reset(stream: TcpStream) {
-    let socket = socket2::Socket::from(stream.into_std().unwrap());
+    let socket = Socket::from(stream.into_std().unwrap());
     socket.set_linger(Some(Duration::ZERO)).unwrap();
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, UPGRADE};
@@ -17,36 +16,16 @@ use streamweld_upstream::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::raw::{Raw, backend, chain, client, client_with, drain, send, within};
+use crate::raw::{Raw, TempFile, backend, chain, client, drain, send, within};
 
 /// A backend with a certificate for `localhost` of an authority of its own.
-struct Secure {
-    raw: Raw,
-    ca_file: CaFile,
-}
-
-/// A file that goes when the test does.
-struct CaFile(PathBuf);
-
-impl CaFile {
-    fn new(text: &str) -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("streamweld-upstream-{}-{number}.pem", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::write(&path, text).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for CaFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+pub(crate) struct Secure {
+    pub(crate) raw: Raw,
+    ca_file: TempFile,
 }
 
 impl Secure {
-    async fn start(alpn: &[&str]) -> Self {
+    pub(crate) async fn start(alpn: &[&str]) -> Self {
         let ca_key = KeyPair::generate().unwrap();
         let mut ca = CertificateParams::new([]).unwrap();
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -85,7 +64,7 @@ impl Secure {
         .await;
         Self {
             raw,
-            ca_file: CaFile::new(&ca_pem),
+            ca_file: TempFile::new(&ca_pem),
         }
     }
 
@@ -94,10 +73,16 @@ impl Secure {
     }
 
     fn client(&self, protocol: Protocol) -> Client {
-        client_with(|config| {
-            config.extra_ca_file = Some(self.ca_file.0.clone());
-            config.protocol = protocol;
-        })
+        Client::new(self.config(protocol)).unwrap()
+    }
+
+    /// Trusts it.
+    pub(crate) fn config(&self, protocol: Protocol) -> UpstreamConfig {
+        UpstreamConfig {
+            extra_ca_file: Some(self.ca_file.path().to_owned()),
+            protocol,
+            ..UpstreamConfig::default()
+        }
     }
 }
 
@@ -185,15 +170,15 @@ fn client_error(ca_file: PathBuf) -> ConfigError {
 fn bad_authority_files_are_found_at_start() {
     let missing = client_error("/no/such/file.pem".into());
     assert!(matches!(missing, ConfigError::CaFile { .. }), "{missing:?}");
-    let empty = CaFile::new("");
-    let error = client_error(empty.0.clone());
+    let empty = TempFile::new("");
+    let error = client_error(empty.path().to_owned());
     assert!(
         matches!(error, ConfigError::CaFileEmpty { .. }),
         "{error:?}"
     );
     let junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    let junk = CaFile::new(junk);
-    let error = client_error(junk.0.clone());
+    let junk = TempFile::new(junk);
+    let error = client_error(junk.path().to_owned());
     assert!(
         matches!(error, ConfigError::CaCertificate { .. }),
         "{error:?}"

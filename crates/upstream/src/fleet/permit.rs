@@ -1,0 +1,60 @@
+//! An attempt's place at a member.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::failure::{self, Evidence};
+use super::status::Event;
+use super::{Fleet, Member};
+use crate::UpstreamError;
+
+/// One attempt at a member, counted as in flight until this is dropped. Keep it as long as the
+/// response *body*, not only until the head.
+///
+/// It also takes what the attempt shows of its backend, once the head is there or cannot come. What
+/// happens to the body later is no matter of the fleet's.
+pub struct Permit {
+    fleet: Fleet,
+    member: Arc<Member>,
+}
+
+impl Permit {
+    pub(super) fn new(fleet: Fleet, member: Arc<Member>) -> Self {
+        Self { fleet, member }
+    }
+
+    /// Who was chosen.
+    pub fn member(&self) -> &Arc<Member> {
+        &self.member
+    }
+
+    /// A response head came. A `5xx` counts against the member, a `4xx` is the caller's own.
+    pub fn answered(&self, status: StatusCode) {
+        self.show(failure::of_status(status));
+    }
+
+    /// No response head came. What broke on the caller's side does not count.
+    pub fn failed(&self, error: &UpstreamError) {
+        self.show(failure::of_error(error));
+    }
+
+    fn show(&self, evidence: Evidence) {
+        if let Some(result) = evidence {
+            self.fleet.on(self.member.id(), Event::Attempt(result));
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.fleet.release(self.member.id());
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Permit").field(&self.member.name()).finish()
+    }
+}

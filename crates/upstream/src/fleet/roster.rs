@@ -1,0 +1,272 @@
+//! Who is in the fleet, what state each is in, and what is in flight where.
+//!
+//! Pure: time is an argument, and what has changed is kept as news until the driver takes it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::failure::FailureClass;
+use super::pick::{self, Candidate, Unavailable, Wanted};
+use super::random::Random;
+use super::status::{Event, MemberState, Moved, Rules, Status};
+use super::{Member, MemberId, Reach, Spec};
+use crate::Backend;
+
+/// The members of a fleet.
+pub(super) struct Roster {
+    entries: Vec<Entry>,
+    /// The names that stand for several members.
+    services: Vec<Arc<Spec>>,
+    rules: Rules,
+    random: Random,
+    next_id: u64,
+    news: News,
+}
+
+struct Entry {
+    member: Arc<Member>,
+    status: Status,
+    in_flight: usize,
+    /// Which of the services it belongs to, and which of that one's addresses it is.
+    found: Option<(usize, IpAddr)>,
+}
+
+/// What has changed since it was last asked.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    pub(super) changes: Vec<Change>,
+    /// A member's last attempt is over.
+    pub(super) emptied: bool,
+}
+
+/// A member that is shown in another state than before.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) member: Arc<Member>,
+    /// None for a member that is new.
+    pub(super) from: Option<MemberState>,
+    pub(super) to: MemberState,
+    /// The latest failure, where one has led there.
+    pub(super) failure: Option<FailureClass>,
+}
+
+impl Roster {
+    pub(super) fn new(specs: Vec<Spec>, rules: Rules, random: Random, now: Instant) -> Self {
+        let mut roster = Self {
+            entries: Vec::new(),
+            services: Vec::new(),
+            rules,
+            random,
+            next_id: 0,
+            news: News::default(),
+        };
+        for spec in specs {
+            let spec = Arc::new(spec);
+            match spec.reach {
+                Reach::Host => {
+                    let backend = Backend::named(spec.name.as_str(), spec.url.clone());
+                    roster.join(spec, backend, None, now);
+                }
+                Reach::EveryAddress => roster.services.push(spec),
+            }
+        }
+        roster
+    }
+
+    /// Chooses a member and counts an attempt there, until [`release`](Self::release).
+    pub(super) fn pick(
+        &mut self,
+        wanted: &Wanted<'_>,
+        now: Instant,
+    ) -> Result<Arc<Member>, Unavailable> {
+        self.settle(now);
+        let candidates: Vec<_> = self.entries.iter().map(Entry::candidate).collect();
+        match pick::pick(&candidates, wanted, &mut self.random) {
+            Ok(place) => {
+                let entry = &mut self.entries[place];
+                entry.in_flight += 1;
+                Ok(Arc::clone(&entry.member))
+            }
+            Err(unavailable) => Err(Unavailable {
+                unresolved: self.unresolved(wanted),
+                ..unavailable
+            }),
+        }
+    }
+
+    /// An attempt at a member is over.
+    pub(super) fn release(&mut self, id: MemberId, now: Instant) {
+        let place = self.place(id).expect("who has an attempt in flight stays");
+        let entry = &mut self.entries[place];
+        entry.in_flight -= 1;
+        if entry.in_flight == 0 {
+            self.news.emptied = true;
+            self.on(id, Event::Idle, now);
+        }
+    }
+
+    /// Something happened to a member; one that is gone does not care.
+    pub(super) fn on(&mut self, id: MemberId, event: Event, now: Instant) {
+        let Some(place) = self.place(id) else { return };
+        let entry = &mut self.entries[place];
+        let Some(moved) = entry.status.on(event, now) else {
+            return;
+        };
+        self.news.changes.push(entry.change(moved));
+        if moved.to == MemberState::Gone {
+            self.entries.remove(place);
+        }
+    }
+
+    /// Lets time pass for all.
+    pub(super) fn settle(&mut self, now: Instant) {
+        for entry in &mut self.entries {
+            if let Some(moved) = entry.status.on(Event::Elapsed, now) {
+                self.news.changes.push(entry.change(moved));
+            }
+        }
+    }
+
+    /// A service's name leads to just these addresses.
+    pub(super) fn resolved(&mut self, service: usize, addresses: &[IpAddr], now: Instant) {
+        let known: Vec<_> = self
+            .entries
+            .iter()
+            .filter_map(|entry| match entry.found {
+                Some((of, address)) if of == service => Some((entry.member.id(), address)),
+                _ => None,
+            })
+            .collect();
+        for &(id, address) in &known {
+            if addresses.contains(&address) {
+                self.on(id, Event::Named, now);
+            } else {
+                self.leave(id, now);
+            }
+        }
+        let mut new: Vec<IpAddr> = addresses.to_vec();
+        new.retain(|address| !known.iter().any(|(_, known)| known == address));
+        new.sort_unstable();
+        new.dedup();
+        for address in new {
+            let spec = Arc::clone(&self.services[service]);
+            let name = self.free_name(&spec.name);
+            let backend = Backend::at(name, spec.url.clone(), address);
+            self.join(spec, backend, Some((service, address)), now);
+        }
+    }
+
+    /// What has changed since the last call.
+    pub(super) fn take_news(&mut self) -> News {
+        std::mem::take(&mut self.news)
+    }
+
+    pub(super) fn members(&self) -> impl Iterator<Item = (&Arc<Member>, &Status, usize)> {
+        let entries = self.entries.iter();
+        entries.map(|entry| (&entry.member, &entry.status, entry.in_flight))
+    }
+
+    pub(super) fn services(&self) -> &[Arc<Spec>] {
+        &self.services
+    }
+
+    /// What is shown of a member and how much is in flight there; none if it is gone.
+    pub(super) fn state(&self, id: MemberId) -> Option<(MemberState, usize)> {
+        let entry = &self.entries[self.place(id)?];
+        Some((entry.status.shown(), entry.in_flight))
+    }
+
+    /// The member of this name.
+    pub(super) fn named(&self, name: &str) -> Option<MemberId> {
+        let mut members = self.entries.iter().map(|entry| &entry.member);
+        Some(members.find(|member| member.name() == name)?.id())
+    }
+
+    fn join(
+        &mut self,
+        spec: Arc<Spec>,
+        backend: Backend,
+        found: Option<(usize, IpAddr)>,
+        now: Instant,
+    ) {
+        let status = match spec.health_path() {
+            Some(_) => Status::starting(self.rules, now),
+            None => Status::unprobed(self.rules, now),
+        };
+        let id = MemberId(self.next_id);
+        self.next_id += 1;
+        let member = Arc::new(Member::new(id, backend, spec));
+        self.news.changes.push(Change {
+            member: Arc::clone(&member),
+            from: None,
+            to: status.shown(),
+            failure: None,
+        });
+        self.entries.push(Entry {
+            member,
+            status,
+            in_flight: 0,
+            found,
+        });
+    }
+
+    fn leave(&mut self, id: MemberId, now: Instant) {
+        self.on(id, Event::Left, now);
+        if self.state(id).is_some_and(|(_, in_flight)| in_flight == 0) {
+            self.on(id, Event::Idle, now);
+        }
+    }
+
+    /// The first of `name-1`, `name-2` … that nobody has. Names come back, so that metrics do not
+    /// grow with every pod that ever was.
+    fn free_name(&self, name: &str) -> String {
+        (1..)
+            .map(|number| format!("{name}-{number}"))
+            .find(|name| self.named(name).is_none())
+            .expect("there are more numbers than members")
+    }
+
+    fn unresolved(&self, wanted: &Wanted<'_>) -> usize {
+        let services = self.services.iter().enumerate();
+        let meant = services.filter(|(_, spec)| wanted.admits(spec.group.as_deref()));
+        meant
+            .filter(|&(service, _)| {
+                let mut found = self.entries.iter().filter_map(|entry| entry.found);
+                !found.any(|(of, _)| of == service)
+            })
+            .count()
+    }
+
+    fn place(&self, id: MemberId) -> Option<usize> {
+        let mut ids = self.entries.iter().map(|entry| entry.member.id());
+        ids.position(|other| other == id)
+    }
+}
+
+impl Entry {
+    fn candidate(&self) -> Candidate<'_> {
+        Candidate {
+            id: self.member.id(),
+            group: self.member.group(),
+            weight: self.member.weight(),
+            in_flight: self.in_flight,
+            availability: self.status.availability(),
+        }
+    }
+
+    fn change(&self, moved: Moved) -> Change {
+        let by_failure = matches!(moved.to, MemberState::Down | MemberState::Quarantined);
+        let failure = self.status.last_failure().filter(|_| by_failure);
+        Change {
+            member: Arc::clone(&self.member),
+            from: Some(moved.from),
+            to: moved.to,
+            failure: failure.map(|(class, _)| class),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
