@@ -103,6 +103,7 @@ impl Asked {
             Dialect::OpenAiResponses
             | Dialect::AnthropicMessages
             | Dialect::Gemini
+            | Dialect::Mcp
             | Dialect::Generic => return Err(Unreadable::Dialect),
         };
         let Ok(Value::Object(members)) = serde_json::from_slice(body) else {

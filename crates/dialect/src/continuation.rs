@@ -88,6 +88,7 @@ impl Continuation<'_> {
                 Dialect::OpenAiResponses
                 | Dialect::AnthropicMessages
                 | Dialect::Gemini
+                | Dialect::Mcp
                 | Dialect::Generic,
                 _,
             ) => return Err(NotContinued::Dialect),

@@ -49,6 +49,7 @@ impl Engine {
                 Dialect::OpenAiResponses
                 | Dialect::AnthropicMessages
                 | Dialect::Gemini
+                | Dialect::Mcp
                 | Dialect::Generic,
             ) => &[],
         }
