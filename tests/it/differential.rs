@@ -49,7 +49,7 @@ async fn a_stream_is_the_same_through_streamweld_and_without_it() {
     let backend = Backend::start().await;
     let url = backend.url().parse().expect("a plain URL");
     let setup = Setup::new(Script::default()).config(move |config| {
-        config.backend = Upstream::named("generated", url);
+        config.backends = vec![Upstream::named("generated", url).into()];
         config.journal.total = 64 << 20;
         config.journal.per_generation = 4 << 20;
     });

@@ -176,7 +176,7 @@ async fn a_body_that_is_only_compared_is_bounded_as_well() {
 async fn before(addr: std::net::SocketAddr) -> Harness {
     let change = move |config: &mut Config| {
         let url = format!("http://{addr}").parse().expect("a URL");
-        config.backend = Backend::named("llm", url);
+        config.backends = vec![Backend::named("llm", url).into()];
         config.upstream.connect_timeout = Duration::from_millis(300);
         config.upstream.first_byte_timeout = Some(Duration::from_millis(300));
     };
@@ -209,7 +209,8 @@ async fn without_a_backend_it_is_the_same() {
 async fn a_backend_that_answers_early_is_heard() {
     let backend = RawBackend::bind().await;
     let address = backend.backend();
-    let setup = Setup::new(Script::new()).config(move |config| config.backend = address);
+    let setup =
+        Setup::new(Script::new()).config(move |config| config.backends = vec![address.into()]);
     let harness = setup.start().await;
     for method in ["PUT", "POST"] {
         let client = harness.client.clone();

@@ -40,5 +40,6 @@ async fn stop(client: &Client, id: &str) -> (u16, Value) {
 /// A server in front of the backend at this URL.
 fn in_front_of(url: &str) -> Setup {
     let url = url.parse().expect("a URL");
-    Setup::new(Script::new()).config(move |config| config.backend = Backend::named("llm", url))
+    Setup::new(Script::new())
+        .config(move |config| config.backends = vec![Backend::named("llm", url).into()])
 }

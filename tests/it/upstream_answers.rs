@@ -13,7 +13,7 @@ async fn in_front_of(addr: std::net::SocketAddr) -> Harness {
     Setup::new(Script::new())
         .config(move |config| {
             let url = format!("http://{addr}").parse().expect("a URL");
-            config.backend = Backend::named("big-model", url);
+            config.backends = vec![Backend::named("big-model", url).into()];
             config.upstream.connect_timeout = Duration::from_millis(300);
             config.upstream.first_byte_timeout = Some(Duration::from_millis(300));
         })

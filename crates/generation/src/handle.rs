@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::access::Access;
 use crate::bell::Bell;
 use crate::lifecycle::By;
+use crate::migration::{Asked, Order, Report};
 use crate::orphan::OrphanPolicy;
 use crate::retry::RetryKey;
 
@@ -29,8 +30,6 @@ pub struct Spec {
     pub access: Access,
     /// What happens when nobody reads.
     pub policy: OrphanPolicy,
-    /// The name of the backend it goes to.
-    pub backend: String,
     /// The request that made it.
     pub request_id: String,
     /// When it was dispatched.
@@ -76,7 +75,11 @@ pub struct Handle {
     stop: AtomicU8,
     shutdown: AtomicBool,
     taken: AtomicBool,
+    /// What operators wish, the first first. None are taken any more once it is over.
+    orders: Mutex<Option<Vec<Asked>>>,
     attempts: AtomicU32,
+    /// The names of the backends that were asked, in order.
+    backends: Mutex<Vec<Arc<str>>>,
     request: SetOnce<Request>,
     head: watch::Sender<Head>,
     changed: Bell,
@@ -105,7 +108,9 @@ impl Handle {
             stop: AtomicU8::new(0),
             shutdown: AtomicBool::new(false),
             taken: AtomicBool::new(false),
-            attempts: AtomicU32::new(1),
+            orders: Mutex::new(Some(Vec::new())),
+            attempts: AtomicU32::new(0),
+            backends: Mutex::default(),
             request: SetOnce::new(),
             head: watch::Sender::new(Head::Pending),
             changed: Bell::default(),
@@ -190,14 +195,38 @@ impl Handle {
         request.is_some_and(|request| request.shape.background)
     }
 
-    /// How many requests were made to the backend whose answers are part of this one.
+    /// How many requests were made to backends for this answer, one at least.
     #[must_use]
     pub fn attempts(&self) -> u32 {
-        self.attempts.load(Ordering::Acquire)
+        self.attempts.load(Ordering::Acquire).max(1)
     }
 
-    pub(crate) fn next_attempt(&self) {
+    /// A request for this answer is about to be sent to the backend of this name.
+    pub fn attempt(&self, backend: &str) {
         self.attempts.fetch_add(1, Ordering::AcqRel);
+        self.backends().push(Arc::from(backend));
+    }
+
+    /// The backend that was asked last.
+    #[must_use]
+    pub fn backend(&self) -> Arc<str> {
+        self.backends().last().cloned().unwrap_or_default()
+    }
+
+    /// The backends that were asked, each once, in order.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Arc<str>> {
+        let mut asked = Vec::new();
+        for backend in self.backends().iter() {
+            if !asked.contains(backend) {
+                asked.push(Arc::clone(backend));
+            }
+        }
+        asked
+    }
+
+    fn backends(&self) -> MutexGuard<'_, Vec<Arc<str>>> {
+        self.backends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The model that the request named.
@@ -257,6 +286,31 @@ impl Handle {
         self.changed.ring();
     }
 
+    /// Tells the producer an operator's wish, and waits for what becomes of it. Wishes are met one after the other.
+    ///
+    /// # Cancel safety
+    /// Dropping the future takes nothing back: a wish that was told is met.
+    pub async fn order(&self, order: Order) -> Report {
+        let told = {
+            let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(orders) = &mut *orders else {
+                return Report::Over;
+            };
+            let (asked, told) = Asked::new(order);
+            orders.push(asked);
+            told
+        };
+        self.changed.ring();
+        told.await.unwrap_or(Report::Over)
+    }
+
+    /// The oldest wish that was not met yet.
+    pub(crate) fn next_order(&self) -> Option<Asked> {
+        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let orders = orders.as_mut()?;
+        (!orders.is_empty()).then(|| orders.remove(0))
+    }
+
     /// Its log is another replica's now.
     pub fn taken_over(&self) {
         self.taken.store(true, Ordering::Release);
@@ -295,6 +349,15 @@ impl Handle {
     }
 
     pub(crate) fn set_head(&self, head: Head) {
+        if matches!(head, Head::Dropped | Head::Ended) {
+            // Whoever still waits is told that it is over.
+            drop(
+                self.orders
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .take(),
+            );
+        }
         self.head.send_replace(head);
     }
 

@@ -4,8 +4,11 @@
 
 pub mod cut;
 pub mod gates;
+mod order;
 mod snapshot;
 
+pub(crate) use self::order::Asked;
+pub use self::order::{Judged, Order, Report};
 pub use self::snapshot::{
     Answer, Budget, Count, JournalState, Kept, Policy, Probed, Snapshot, Target, Trigger,
 };

@@ -64,6 +64,9 @@ pub struct TerminalPayload {
     pub time: String,
     /// How many requests were made to backends.
     pub attempts: u32,
+    /// The names of the backends that were asked, in order, where there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backends: Vec<String>,
     /// `done`: what showed the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,

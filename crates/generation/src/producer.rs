@@ -243,7 +243,7 @@ impl Producer {
             time: timestamp(now),
             dialect: spec.dialect.as_str().to_owned(),
             model: self.handle.model().map(str::to_owned),
-            backend: spec.backend.clone(),
+            backend: self.handle.backend().to_string(),
             request_id: spec.request_id.clone(),
             orphan_policy: spec.policy.to_string(),
         };

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::HeaderMap;
 use streamweld_generation::{Access, CredentialHeaders, Producer, Shared};
-use streamweld_upstream::{Backend, Client};
+use streamweld_upstream::Client;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::backends::Backends;
 use crate::config::{EdgeConfig, GenerationConfig, JournalConfig};
 use crate::followed::Followed;
 use crate::io::Breaker;
@@ -19,7 +20,7 @@ use crate::responses::Learning;
 
 /// The state of one server.
 pub(crate) struct App {
-    pub(crate) backend: Backend,
+    pub(crate) backends: Backends,
     pub(crate) client: Client,
     pub(crate) shared: Shared,
     pub(crate) credentials: CredentialHeaders,
@@ -37,7 +38,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(
-        backend: Backend,
+        backends: Backends,
         client: Client,
         shared: Shared,
         generation: GenerationConfig,
@@ -47,7 +48,7 @@ impl App {
     ) -> Arc<Self> {
         Arc::new(Self {
             credentials: CredentialHeaders::with(generation.credential_headers.iter().cloned()),
-            backend,
+            backends,
             client,
             shared,
             generation,

@@ -1,5 +1,6 @@
 //! What can be set. Each part is plain data with defaults; where values come from is the binary's business.
 
+mod migration;
 mod page_origin;
 mod resume_url;
 
@@ -10,8 +11,9 @@ use std::time::Duration;
 use streamweld_dialect::{Dialect, UnknownDialect};
 use streamweld_generation::OrphanPolicy;
 use streamweld_journal::{CLAIM_TIME, Memory, MemoryConfig};
-use streamweld_upstream::{Backend, UpstreamConfig};
+use streamweld_upstream::{Backend, UpstreamConfig, fleet};
 
+pub use self::migration::MigrationConfig;
 pub use self::page_origin::{PageOrigin, PageOriginError};
 pub use self::resume_url::{ResumeUrlConfig, SigningKeys};
 pub use crate::coding::{ContentCoding, UnknownCoding};
@@ -23,10 +25,14 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where probes, scrapers and operators connect. Default `127.0.0.1:9090`.
     pub admin_listen: SocketAddr,
-    /// The inference server.
-    pub backend: Backend,
+    /// The inference servers. At least one.
+    pub backends: Vec<fleet::Spec>,
     /// How backends are talked to.
     pub upstream: UpstreamConfig,
+    /// How backends are watched.
+    pub fleet: fleet::Config,
+    /// What is tried when one fails.
+    pub migration: MigrationConfig,
     /// The journal.
     pub journal: JournalConfig,
     /// Generations.
@@ -41,14 +47,16 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults, in front of `backend`.
+    /// The defaults, in front of one backend of which nothing is known but where it is.
     #[must_use]
     pub fn new(backend: Backend) -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             admin_listen: SocketAddr::from(([127, 0, 0, 1], 9090)),
-            backend,
+            backends: vec![backend.into()],
             upstream: UpstreamConfig::default(),
+            fleet: fleet::Config::default(),
+            migration: MigrationConfig::default(),
             journal: JournalConfig::default(),
             generation: GenerationConfig::default(),
             edge: EdgeConfig::default(),

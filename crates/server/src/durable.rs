@@ -7,6 +7,7 @@
 //!                       Producer task ── Told ──> the response
 //! ```
 
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -25,6 +26,7 @@ use tokio::sync::oneshot;
 
 use crate::app::{App, Peer};
 use crate::attach::{self, Readable, Reading};
+use crate::attempts::Attempts;
 use crate::body::Body;
 use crate::capability::{Grant, Scope};
 use crate::client_body::ClientBody;
@@ -109,6 +111,11 @@ impl Candidate {
         request_id: &str,
     ) -> Result<Response<Body>, Error> {
         refuse_if_shutting_down(app)?;
+        if app.backends.are_several() {
+            // A request that another backend may be given has to be here whole. A longer one is given to one alone.
+            let ahead = self.body.read_ahead(app.edge.max_kept_body).await;
+            ahead.map_err(|error| client_broke(&error))?;
+        }
         if let Some(held) = self.earlier(app).await? {
             return held.attach(app, self.reading).await;
         }
@@ -150,7 +157,6 @@ impl Candidate {
             model: model_in_path(self.dialect, self.parts.uri.path()).map(str::to_owned),
             access: self.access,
             policy: self.policy,
-            backend: app.backend.name().to_owned(),
             request_id: request_id.to_owned(),
             created: now,
             retry: self.retry,
@@ -258,20 +264,37 @@ impl Candidate {
     ) -> Result<Response<Body>, Error> {
         let (id, dialect) = (handle.spec().id, handle.spec().dialect);
         let presence = Presence::new(Arc::clone(&handle));
+        let permit = match app.backends.pick(dialect, &[]) {
+            Ok(permit) => permit,
+            Err(error) => {
+                producer.dismiss();
+                return Err(error);
+            }
+        };
         let outgoing = forward::outgoing(app, &self.parts, forward::MayStream::Yes, None);
+        let attempts = Attempts::new(
+            Arc::clone(app),
+            Arc::clone(&handle),
+            outgoing,
+            app.backends
+                .are_several()
+                .then(|| self.body.whole())
+                .flatten(),
+            &permit,
+        );
         let again = (dialect == Dialect::OpenAiResponses).then(|| {
             let path = self.parts.uri.path().to_owned();
             let learn = responses::learn(Arc::clone(app), Arc::clone(&handle), path);
             app.producers.spawn(learn);
-            reattach::again(app, &handle, &outgoing)
+            reattach::again(app, &handle, &attempts)
         });
-        let request = outgoing.map(|()| self.body.teed(Arc::clone(&handle)));
+        let body = self.body.teed(Arc::clone(&handle));
         let (tell, told) = oneshot::channel();
         app.producers.spawn(produce(
             Arc::clone(app),
             producer,
             Arc::clone(&handle),
-            request,
+            async move { attempts.answer(permit, body).await },
             again,
             self.key,
             tell,
@@ -325,13 +348,12 @@ async fn produce(
     app: Arc<App>,
     producer: Producer,
     handle: Arc<Handle>,
-    request: Request<RequestBody>,
+    send: impl Future<Output = Result<Response<Source>, UpstreamError>>,
     again: Option<Again<AttemptSource>>,
     key: Option<Key>,
     tell: oneshot::Sender<Told<HeadOf, Other>>,
 ) {
     let call = async {
-        let send = app.client.send(&app.backend, request);
         let answer = match key {
             // A backend with a queue may take minutes for its head: longer than a claim lives by itself.
             Some(key) => {

@@ -20,6 +20,7 @@ pub enum ErrorCode {
     AlreadyTerminal,
     BackendBadResponse,
     BackendTimeout,
+    BackendUnavailable,
     BackendUnreachable,
     CapabilityExpired,
     CapabilityScope,
@@ -49,10 +50,11 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in the order of the alphabet.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::AlreadyTerminal,
         Self::BackendBadResponse,
         Self::BackendTimeout,
+        Self::BackendUnavailable,
         Self::BackendUnreachable,
         Self::CapabilityExpired,
         Self::CapabilityScope,
@@ -87,6 +89,7 @@ impl ErrorCode {
             Self::AlreadyTerminal => "already_terminal",
             Self::BackendBadResponse => "backend_bad_response",
             Self::BackendTimeout => "backend_timeout",
+            Self::BackendUnavailable => "backend_unavailable",
             Self::BackendUnreachable => "backend_unreachable",
             Self::CapabilityExpired => "capability_expired",
             Self::CapabilityScope => "capability_scope",
@@ -140,9 +143,10 @@ impl ErrorCode {
             Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
             Self::BackendBadResponse | Self::BackendUnreachable => StatusCode::BAD_GATEWAY,
-            Self::JournalUnavailable | Self::OwnerLost | Self::ShuttingDown => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::BackendUnavailable
+            | Self::JournalUnavailable
+            | Self::OwnerLost
+            | Self::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
             Self::BackendTimeout => StatusCode::GATEWAY_TIMEOUT,
         }
     }
@@ -234,7 +238,10 @@ impl Error {
         }
         if matches!(
             self.code,
-            ErrorCode::JournalUnavailable | ErrorCode::OwnerLost | ErrorCode::ShuttingDown
+            ErrorCode::BackendUnavailable
+                | ErrorCode::JournalUnavailable
+                | ErrorCode::OwnerLost
+                | ErrorCode::ShuttingDown
         ) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }

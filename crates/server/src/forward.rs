@@ -2,6 +2,8 @@
 
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue, UPGRADE};
 use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request};
+use http_body::Body as _;
+use streamweld_dialect::Dialect;
 use streamweld_upstream::{ErrorKind, Source, UpstreamError};
 
 use crate::app::{App, Peer};
@@ -34,10 +36,8 @@ pub(crate) async fn pass(
         MayStream::No,
         wanted.as_ref().map(|wanted| &wanted.protocol),
     );
-    let mut response = app
-        .client
-        .send(&app.backend, outgoing.map(|()| body))
-        .await
+    let mut response = send(app, outgoing, body)
+        .await?
         .map_err(|error| unanswered(&error))?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         if let Some(wanted) = wanted {
@@ -45,6 +45,34 @@ pub(crate) async fn pass(
         }
     }
     Ok(incoming(app, response, peer))
+}
+
+/// Asks a backend; where none of the request can have been seen and it has no body, another one.
+async fn send(
+    app: &App,
+    request: Request<()>,
+    body: RequestBody,
+) -> Result<Result<Response<Source>, UpstreamError>, Error> {
+    let mut failed = Vec::new();
+    let mut permit = app.backends.pick(Dialect::Generic, &failed)?;
+    let mut left = match body.is_end_stream() {
+        true => app.backends.migration.attempts.get(),
+        false => 1,
+    };
+    let mut body = Some(body);
+    loop {
+        failed.push(permit.member().id());
+        left -= 1;
+        let body = body.take().unwrap_or_else(RequestBody::empty);
+        let answer = permit
+            .send(&app.client, request.clone().map(|()| body))
+            .await;
+        let is_retried = matches!(&answer, Err(error) if error.is_retry_safe());
+        match app.backends.pick(Dialect::Generic, &failed) {
+            Ok(next) if is_retried && left > 0 => permit = next,
+            Ok(_) | Err(_) => return Ok(answer),
+        }
+    }
 }
 
 /// The request as the backend gets it, but for its body.

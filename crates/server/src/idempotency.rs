@@ -191,7 +191,6 @@ mod tests {
             model: None,
             access: Access::of(&CredentialHeaders::default(), |_| []),
             policy: OrphanPolicy::Continue,
-            backend: "llm".to_owned(),
             request_id: String::new(),
             created,
             retry: None,

@@ -13,6 +13,8 @@
 mod admin;
 mod app;
 mod attach;
+mod attempts;
+mod backends;
 mod body;
 mod caller;
 mod capability;

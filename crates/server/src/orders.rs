@@ -100,7 +100,6 @@ mod tests {
             model: None,
             access: Access::of(&CredentialHeaders::default(), |_| []),
             policy: OrphanPolicy::Cancel,
-            backend: "llm".to_owned(),
             request_id: String::new(),
             created,
             retry: None,

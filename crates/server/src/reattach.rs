@@ -16,6 +16,7 @@ use streamweld_sse::{Decoder, Limits};
 use tokio::time::sleep;
 
 use crate::app::App;
+use crate::attempts::Attempts;
 use crate::counted::number_of;
 use crate::durable;
 use crate::head;
@@ -34,10 +35,12 @@ const WAITS: [Duration; 3] = [
 pub(crate) fn again(
     app: &Arc<App>,
     handle: &Arc<Handle>,
-    request: &Request<()>,
+    attempts: &Arc<Attempts>,
 ) -> Again<AttemptSource> {
     let (app, handle) = (Arc::clone(app), Arc::clone(handle));
+    let request = attempts.request();
     let (target, headers) = (request.uri().clone(), about_no_body(request.headers()));
+    let attempts = Arc::clone(attempts);
     Box::new(move || {
         // What is not journaled has no readers that could come back for the rest.
         if !handle.is_background() || handle.head() != Head::Streaming(Durability::Durable) {
@@ -46,13 +49,14 @@ pub(crate) fn again(
         let number = last_number(handle.window())?;
         let (app, handle) = (Arc::clone(&app), Arc::clone(&handle));
         let (target, headers) = (target.clone(), headers.clone());
+        let attempts = Arc::clone(&attempts);
         Some(Box::pin(async move {
             let id = first_id(handle.window()).await?;
             let mut request = Request::new(());
             *request.method_mut() = Method::GET;
             *request.uri_mut() = rest_of(&target, &id, number)?;
             *request.headers_mut() = headers;
-            let rest = rest(&app, &handle, &request, &id, number).await;
+            let rest = rest(&app, &attempts, &handle, &request, &id, number).await;
             let stream_id = handle.spec().id;
             if rest.is_some() {
                 tracing::info!(%stream_id, "a background response goes on after a cut");
@@ -106,6 +110,7 @@ fn rest_of(target: &Uri, id: &str, number: u64) -> Option<Uri> {
 
 async fn rest(
     app: &App,
+    attempts: &Attempts,
     handle: &Handle,
     request: &Request<()>,
     id: &str,
@@ -113,8 +118,11 @@ async fn rest(
 ) -> Option<AttemptSource> {
     for wait in WAITS {
         sleep(wait).await;
-        match ask(app, request, id, number).await {
-            Ok(source) => return Some(source),
+        match ask(app, attempts, request, id, number).await {
+            Ok(source) => {
+                handle.attempt(&handle.backend());
+                return Some(source);
+            }
             Err(No::Refused) => return None,
             Err(No::NotNow) => {
                 tracing::debug!(stream_id = %handle.spec().id, "no answer to the wish for a rest");
@@ -132,9 +140,17 @@ enum No {
     NotNow,
 }
 
-async fn ask(app: &App, request: &Request<()>, id: &str, number: u64) -> Result<AttemptSource, No> {
+async fn ask(
+    app: &App,
+    attempts: &Attempts,
+    request: &Request<()>,
+    id: &str,
+    number: u64,
+) -> Result<AttemptSource, No> {
     let request = request.clone().map(|()| RequestBody::empty());
-    let Ok(response) = app.client.send(&app.backend, request).await else {
+    // Nobody else has it.
+    let permit = attempts.again_there().ok_or(No::Refused)?;
+    let Ok(response) = permit.send(&app.client, request).await else {
         return Err(No::NotNow);
     };
     if response.status().is_server_error() {

@@ -67,6 +67,21 @@ impl RequestBody {
         }
     }
 
+    /// This body again, which was read whole before.
+    pub(crate) fn again(body: Bytes) -> Self {
+        Self {
+            ahead: (!body.is_empty()).then_some(body),
+            ..Self::empty()
+        }
+    }
+
+    /// All of it, where it was read ahead to its end.
+    pub(crate) fn whole(&self) -> Option<Bytes> {
+        self.rest
+            .is_none()
+            .then(|| self.ahead.clone().unwrap_or_default())
+    }
+
     /// Looks at everything that goes by, and tells `handle` once it has been seen whole.
     pub(crate) fn teed(mut self, handle: Arc<Handle>) -> Self {
         let mut tee = Box::new(Tee {

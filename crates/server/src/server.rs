@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use streamweld_generation::lifecycle::Times;
 use streamweld_generation::{Counters, HealBounds, Limits, Registry, RetryWindow, Shared};
 use streamweld_journal::Journal;
+use streamweld_upstream::fleet::SpecError;
 use streamweld_upstream::{Client, UpstreamConfig};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -18,6 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout
 use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Peer};
+use crate::backends::Backends;
 use crate::body::Body;
 use crate::config::{Config, Secret};
 use crate::connection::{Http, Phase};
@@ -32,6 +34,7 @@ pub struct Server {
     admin: TcpListener,
     admin_token: Option<Secret>,
     shutdown_grace: Duration,
+    upstream: UpstreamConfig,
     descriptors: Descriptors,
 }
 
@@ -46,9 +49,17 @@ pub enum BindError {
         /// Why.
         source: io::Error,
     },
+    /// The list of backends cannot be used.
+    #[error("cannot use the backends: {}", all(.0))]
+    Backends(Vec<SpecError>),
     /// The way to the backend cannot be set up.
     #[error("cannot set up the connection to the backend")]
     Upstream(#[from] streamweld_upstream::ConfigError),
+}
+
+fn all(errors: &[SpecError]) -> String {
+    let errors = errors.iter().map(ToString::to_string);
+    errors.collect::<Vec<_>>().join("; ")
 }
 
 /// How often expiry is looked after.
@@ -100,13 +111,16 @@ impl Server {
             counters: counters.clone(),
         };
         let descriptors = Descriptors::of_process();
-        let client = Client::new(UpstreamConfig {
+        let upstream = UpstreamConfig {
             descriptors_below: descriptors.clients(),
             ..config.upstream
-        })?;
+        };
+        let client = Client::new(upstream.clone())?;
         let metrics = Metrics::new(&counters);
+        let backends = Backends::new(config.backends, config.fleet, config.migration)
+            .map_err(BindError::Backends)?;
         let app = App::new(
-            config.backend,
+            backends,
             client,
             shared,
             config.generation,
@@ -120,6 +134,7 @@ impl Server {
             admin: listen(config.admin_listen).await?,
             admin_token: config.admin_token,
             shutdown_grace: config.shutdown_grace,
+            upstream,
             descriptors,
         })
     }
@@ -147,6 +162,11 @@ impl Server {
         let connections = TaskTracker::new();
         let http = Http::new(&self.app.edge);
         let app = Arc::clone(&self.app);
+        // The set-up of the connections was tried when the server was made.
+        let watch = app.backends.fleet.watch(&self.upstream);
+        if let Err(error) = &watch {
+            tracing::error!(%error, "the backends are not probed");
+        }
         let data = accept(
             self.data,
             http.clone(),

@@ -2,7 +2,9 @@
 //! credential.
 
 use serde::Serialize;
-use streamweld_generation::{TerminalPayload, Whole, timestamp, transcript, whole_transcript};
+use streamweld_generation::{
+    OpenPayload, TerminalPayload, Whole, timestamp, transcript, whole_transcript,
+};
 use streamweld_journal::{Kind, Window};
 use tokio::time::timeout;
 
@@ -103,7 +105,7 @@ impl State {
             last_event_at: window.last_time().map(timestamp),
             ended_at: terminal.as_ref().map(|terminal| timestamp(terminal.time)),
             owner_alive: runs && found.has_owner(),
-            backends: open.map(|open| open.backend).into_iter().collect(),
+            backends: backends(found, open.as_ref()),
             earliest_seq: marks.earliest.get(),
             last_seq: marks.committed.get(),
             durability: if window.is_exposed() {
@@ -119,6 +121,18 @@ impl State {
             terminal: terminal.and_then(|_| TerminalState::of(window)),
         }
     }
+}
+
+/// The backends that were asked. What only an earlier replica knew is in the log.
+fn backends(found: &Readable, open: Option<&OpenPayload>) -> Vec<String> {
+    if let Some(handle) = &found.handle {
+        return handle.asked().iter().map(ToString::to_string).collect();
+    }
+    let ended = terminal_payload(&found.window).unwrap_or_default();
+    if !ended.backends.is_empty() {
+        return ended.backends;
+    }
+    open.map(|open| open.backend.clone()).into_iter().collect()
 }
 
 impl TerminalState {

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use streamweld_generation::{HealBounds, OrphanPolicy};
 use streamweld_server::config::{
-    EdgeConfig, GenerationConfig, JournalConfig, PageOrigin, ResumeUrlConfig,
+    EdgeConfig, GenerationConfig, JournalConfig, MigrationConfig, PageOrigin, ResumeUrlConfig,
 };
 use streamweld_server::{Config, Server};
-use streamweld_upstream::{Backend, Protocol, UpstreamConfig};
+use streamweld_upstream::{Protocol, UpstreamConfig, fleet};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tracing::info;
@@ -33,11 +33,14 @@ pub(crate) fn run(args: Serve) -> anyhow::Result<ExitCode> {
 
 /// What the command line asks for.
 pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
-    let backend = Backend::named(args.backend_name.as_str(), args.backend.checked()?);
+    let url = args.backend.checked()?;
+    let backend = fleet::Spec::new(args.backend_name.as_str(), url, fleet::Engine::Unknown);
     Ok(Config {
         listen: args.listen,
         admin_listen: args.admin_listen,
-        backend,
+        backends: vec![backend],
+        fleet: fleet::Config::default(),
+        migration: MigrationConfig::default(),
         upstream: UpstreamConfig {
             connect_timeout: args.connect_timeout,
             first_byte_timeout: args.first_byte_timeout,
@@ -127,15 +130,23 @@ fn show(config: &Config, journal: &journal::Settings) {
     let limit = |size: Option<u64>| size.map_or_else(|| "none".to_owned(), show_size);
     let time = |time| humantime::format_duration(time).to_string();
     let policy = |policy: OrphanPolicy| policy.to_string();
+    for backend in &config.backends {
+        info!(
+            name = backend.name,
+            tls = backend.url.is_tls(),
+            engine = backend.engine.as_str(),
+            group = backend.group.as_deref().unwrap_or("none"),
+            weight = backend.weight,
+            "backend"
+        );
+    }
     info!(
-        name = config.backend.name(),
-        tls = config.backend.url().is_tls(),
         connect_timeout = time(config.upstream.connect_timeout),
         first_byte_timeout = config
             .upstream
             .first_byte_timeout
             .map_or_else(|| "none".to_owned(), time),
-        "backend"
+        "connections to backends"
     );
     let (place, level) = match &journal.place {
         Place::Memory => ("memory".to_owned(), "none".to_owned()),

@@ -109,6 +109,12 @@ impl Fleet {
         Ok(Permit::new(self.clone(), member))
     }
 
+    /// Takes one more place at this very member, whatever is believed of it. None when it is gone.
+    pub fn again(&self, member: &Member) -> Option<Permit> {
+        let member = self.with(|roster, _| roster.join_in(member.id()))?;
+        Some(Permit::new(self.clone(), member))
+    }
+
     /// Gives a member no new attempts. Again: the same. What is in flight there goes on; the result
     /// tells when it is over.
     pub fn drain(&self, name: &str) -> Result<Drain, UnknownBackend> {

@@ -23,6 +23,7 @@ use http_body::SizeHint;
 use tokio::time::{Instant, Sleep};
 
 use crate::connection::Answer;
+use crate::fleet::Permit;
 use crate::pool::Pool;
 use crate::upgrade::Upgraded;
 use crate::{BoxError, CutKind, h1, http2};
@@ -78,6 +79,8 @@ pub struct Source {
     state: State,
     close_delimited: bool,
     silence: Option<Box<Silence>>,
+    /// The place at its backend is taken until this is dropped.
+    permit: Option<Permit>,
 }
 
 /// Http1 or Http2 -> Ended, or -> Cut. Upgraded -> Ended when it is taken over.
@@ -115,7 +118,14 @@ impl Source {
             state,
             close_delimited,
             silence: between_bytes.map(|limit| Box::new(Silence::new(limit))),
+            permit: None,
         }
+    }
+
+    /// The same, holding the place that was taken for it.
+    pub(crate) fn holding(mut self, permit: Permit) -> Self {
+        self.permit = Some(permit);
+        self
     }
 
     /// The connection, if it left HTTP and nobody has taken it yet.

@@ -25,7 +25,7 @@ const PROMISED: u64 = 200;
 async fn listing(script: Script) -> Harness {
     let list = |config: &mut Config| {
         sign(config);
-        let mock = format!("http://127.0.0.1:{}", config.backend.url().port());
+        let mock = format!("http://127.0.0.1:{}", config.backends[0].url.port());
         config.edge.cors_origins = vec![mock.parse().expect("an origin")];
     };
     Setup::new(script).config(list).start().await

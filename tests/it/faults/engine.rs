@@ -131,7 +131,7 @@ async fn row_06_half_open_engine_is_left_when_asked_to() {
         .config({
             let url = relay.url().parse().expect("a URL");
             move |config| {
-                config.backend = Backend::named("llm", url);
+                config.backends = vec![Backend::named("llm", url).into()];
                 config.edge.heartbeat = Duration::from_millis(40);
             }
         })
@@ -179,7 +179,7 @@ async fn row_13_an_accept_queue_that_is_full_costs_no_more_than_the_connect_time
     let url = format!("http://{}", backlog.addr()).parse().expect("a URL");
     let harness = Setup::new(Script::new())
         .config(move |config| {
-            config.backend = Backend::named("llm", url);
+            config.backends = vec![Backend::named("llm", url).into()];
             config.upstream.connect_timeout = Duration::from_millis(200);
         })
         .start()

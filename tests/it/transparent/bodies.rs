@@ -25,7 +25,8 @@ async fn large_bodies_pass_both_ways() {
 
 async fn before(backend: &RawBackend) -> Harness {
     let backend = backend.backend();
-    let setup = Setup::new(Script::tokens(3)).config(move |config| config.backend = backend);
+    let setup =
+        Setup::new(Script::tokens(3)).config(move |config| config.backends = vec![backend.into()]);
     setup.start().await
 }
 

@@ -87,9 +87,9 @@ async fn an_absolute_target_is_taken_by_its_path_and_goes_nowhere_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_path_of_the_backends_url_comes_first() {
     let setup = Setup::new(Script::tokens(3)).config(|config| {
-        let url = config.backend.url();
+        let url = config.backends[0].url.clone();
         let url = format!("http://{}:{}/some/prefix/", url.host(), url.port());
-        config.backend = Backend::named("llm", url.parse().expect("a URL"));
+        config.backends = vec![Backend::named("llm", url.parse().expect("a URL")).into()];
     });
     let harness = setup.start().await;
     for (target, forwarded) in [

@@ -43,6 +43,10 @@ impl Producer {
         let mut payload = end.payload(window.id(), window.received().next(), now);
         payload.upstream_last_event_id = self.intake.upstream_id();
         payload.attempts = handle.attempts();
+        let asked = handle.asked();
+        if asked.len() > 1 {
+            payload.backends = asked.iter().map(ToString::to_string).collect();
+        }
         let stopped =
             (end.kind() == Kind::Stopped).then(|| stopped_ending(&transcript(window, dialect)));
         stage_end(window, shown_as, &end, &payload, now, stopped);
@@ -66,7 +70,7 @@ impl Producer {
             request_id = %handle.spec().request_id,
             outcome = end.kind().as_str(),
             code = end.code(),
-            backend = %handle.spec().backend,
+            backend = %handle.backend(),
             attempts = handle.attempts(),
             entries = window.received().get(),
             "generation ended"

@@ -105,7 +105,6 @@ impl Producer {
                     rest = None;
                     *source = found;
                     self.intake.begin_again();
-                    handle.next_attempt();
                     None
                 }
                 Woke::Rest(None) => rest.take().and_then(|(_, last)| self.body_ended(last)),

@@ -109,7 +109,6 @@ impl Stage {
             model: None,
             access: Access::of(&CredentialHeaders::default(), |_| Vec::<&[u8]>::new()),
             policy: setup.policy,
-            backend: "llm".to_owned(),
             request_id: "r".to_owned(),
             created: now,
             retry: None,

@@ -39,7 +39,11 @@ fn the_command_line_is_well_formed() {
 fn defaults_are_those_of_the_server() {
     let serve = serve(&[]).expect("valid");
     let config = crate::serve::config(&serve).expect("valid");
-    let defaults = streamweld_server::Config::new(config.backend.clone());
+    let [backend] = &config.backends[..] else {
+        panic!("one backend")
+    };
+    let backend = streamweld_upstream::Backend::named(backend.name.as_str(), backend.url.clone());
+    let defaults = streamweld_server::Config::new(backend);
     assert_eq!(format!("{config:?}"), format!("{defaults:?}"));
 }
 

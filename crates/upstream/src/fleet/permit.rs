@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use http::StatusCode;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body::Body;
 
 use super::failure::{self, Evidence};
 use super::status::Event;
 use super::{Fleet, Member};
-use crate::UpstreamError;
+use crate::{BoxError, Client, Source, UpstreamError};
 
 /// One attempt at a member, counted as in flight until this is dropped. Keep it as long as the
 /// response *body*, not only until the head.
@@ -28,6 +30,32 @@ impl Permit {
     /// Who was chosen.
     pub fn member(&self) -> &Arc<Member> {
         &self.member
+    }
+
+    /// Sends a request there, with the backend's own credential where it has one. The place stays taken as long as the
+    /// body of the answer.
+    ///
+    /// # Errors
+    /// There was no response head. The place is free again.
+    ///
+    /// # Cancel safety
+    /// As [`Client::send`].
+    pub async fn send<B>(
+        self,
+        client: &Client,
+        mut request: Request<B>,
+    ) -> Result<Response<Source>, UpstreamError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        self.member.credential().apply(request.headers_mut());
+        let answer = client.send(self.member.backend(), request).await;
+        match &answer {
+            Ok(response) => self.answered(response.status()),
+            Err(error) => self.failed(error),
+        }
+        answer.map(|response| response.map(|source| source.holding(self)))
     }
 
     /// A response head came. A `5xx` counts against the member, a `4xx` is the caller's own.

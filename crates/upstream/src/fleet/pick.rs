@@ -11,9 +11,9 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use super::MemberId;
 use super::random::Random;
 use super::status::{Availability, Tier};
+use super::{Family, MemberId};
 
 /// Which members will do.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,6 +22,10 @@ pub struct Wanted<'a> {
     pub group: Option<&'a str>,
     /// Not these: the ones that failed this generation already.
     pub exclude: &'a [MemberId],
+    /// Rather those that are asked in the dialects of this vendor. Where there is none, any.
+    pub family: Option<Family>,
+    /// Also those that are down, when there is nobody else: a probe may be wrong, and a refusal never helps.
+    pub even_down: bool,
 }
 
 /// A member as far as choosing needs it.
@@ -29,6 +33,7 @@ pub struct Wanted<'a> {
 pub(super) struct Candidate<'a> {
     pub(super) id: MemberId,
     pub(super) group: Option<&'a str>,
+    pub(super) family: Family,
     pub(super) weight: NonZeroU32,
     pub(super) in_flight: usize,
     pub(super) availability: Availability,
@@ -42,16 +47,24 @@ pub(super) fn pick(
 ) -> Result<usize, Unavailable> {
     let mut unavailable = Unavailable::default();
     let mut ready: Vec<(usize, Tier)> = Vec::new();
+    let speaks = |candidate: &Candidate<'_>| match wanted.family {
+        None | Some(Family::Unknown) => true,
+        Some(family) => candidate.family == family || candidate.family == Family::Unknown,
+    };
+    let anybody_speaks = candidates.iter().any(speaks);
     for (place, candidate) in candidates.iter().enumerate() {
-        if !wanted.admits(candidate.group) {
+        if !wanted.admits(candidate.group) || (anybody_speaks && !speaks(candidate)) {
             continue;
         }
         match candidate.availability {
             Availability::Draining => unavailable.draining += 1,
-            Availability::Down => unavailable.down += 1,
-            Availability::Ready(_) if wanted.exclude.contains(&candidate.id) => {
+            Availability::Down if !wanted.even_down => unavailable.down += 1,
+            Availability::Down | Availability::Ready(_)
+                if wanted.exclude.contains(&candidate.id) =>
+            {
                 unavailable.excluded += 1;
             }
+            Availability::Down => ready.push((place, Tier::Doubtful)),
             Availability::Ready(tier) => ready.push((place, tier)),
         }
     }

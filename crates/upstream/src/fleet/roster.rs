@@ -85,15 +85,22 @@ impl Roster {
         let candidates: Vec<_> = self.entries.iter().map(Entry::candidate).collect();
         match pick::pick(&candidates, wanted, &mut self.random) {
             Ok(place) => {
-                let entry = &mut self.entries[place];
-                entry.in_flight += 1;
-                Ok(Arc::clone(&entry.member))
+                let id = self.entries[place].member.id();
+                Ok(self.join_in(id).expect("it was chosen from these"))
             }
             Err(unavailable) => Err(Unavailable {
                 unresolved: self.unresolved(wanted),
                 ..unavailable
             }),
         }
+    }
+
+    /// Counts an attempt at a member, until [`release`](Self::release).
+    pub(super) fn join_in(&mut self, id: MemberId) -> Option<Arc<Member>> {
+        let place = self.place(id)?;
+        let entry = &mut self.entries[place];
+        entry.in_flight += 1;
+        Some(Arc::clone(&entry.member))
     }
 
     /// An attempt at a member is over.
@@ -250,6 +257,7 @@ impl Entry {
         Candidate {
             id: self.member.id(),
             group: self.member.group(),
+            family: self.member.family(),
             weight: self.member.weight(),
             in_flight: self.in_flight,
             availability: self.status.availability(),

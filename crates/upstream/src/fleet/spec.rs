@@ -8,7 +8,7 @@ use http::uri::PathAndQuery;
 
 use super::status::Rules;
 use super::{Credential, Engine, Family};
-use crate::BackendUrl;
+use crate::{Backend, BackendUrl};
 
 /// A backend, or a name behind which there are several.
 #[derive(Debug, Clone)]
@@ -58,6 +58,13 @@ impl Spec {
             HealthCheck::Path(path) => Some(path.clone()),
             HealthCheck::Off => None,
         }
+    }
+}
+
+/// One of which nothing is known but where it is.
+impl From<Backend> for Spec {
+    fn from(backend: Backend) -> Self {
+        Self::new(backend.name(), backend.url().clone(), Engine::Unknown)
     }
 }
 

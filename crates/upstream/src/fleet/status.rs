@@ -92,6 +92,7 @@ pub(super) enum Tier {
     Proven,
     Unproven,
     LastResort,
+    Doubtful,
 }
 
 /// Whether a member may get a new attempt.

@@ -12,6 +12,7 @@ fn candidate(id: u64, availability: Availability) -> Candidate<'static> {
     Candidate {
         id: MemberId(id),
         group: None,
+        family: Family::Unknown,
         weight: NonZeroU32::MIN,
         in_flight: 0,
         availability,
@@ -75,6 +76,7 @@ fn a_group_keeps_to_itself() {
         let wanted = Wanted {
             group,
             exclude: &[],
+            ..Wanted::default()
         };
         chosen(&all, &wanted)
     };
@@ -107,6 +109,7 @@ fn refused(availabilities: &[Availability], exclude: &[u64], reason: &str, text:
     let wanted = Wanted {
         group: None,
         exclude: &exclude,
+        ..Wanted::default()
     };
     let picked = pick(&candidates(availabilities), &wanted, &mut Random::seeded(1));
     let unavailable = picked.unwrap_err();
@@ -150,6 +153,7 @@ fn nobody_of_the_wanted_group_is_none_configured() {
     let wanted = Wanted {
         group: Some("a"),
         exclude: &[],
+        ..Wanted::default()
     };
     let picked = pick(&candidates(&[UP, UP]), &wanted, &mut Random::seeded(1));
     let reason = picked.unwrap_err().reason();
@@ -199,7 +203,7 @@ proptest! {
                 exclude.push(MemberId(id));
             }
         }
-        let wanted = Wanted { group: in_group.then_some("a"), exclude: &exclude };
+        let wanted = Wanted { group: in_group.then_some("a"), exclude: &exclude, ..Wanted::default() };
         let meant: Vec<_> = all.iter().filter(|it| !in_group || it.group.is_some()).collect();
         let best = meant
             .iter()
@@ -265,4 +269,41 @@ proptest! {
         let loads: Vec<_> = all.iter().map(|it| it.in_flight).collect();
         prop_assert!(is_shared(&loads, &weights), "{:?} for {:?}", loads, weights);
     }
+}
+
+#[test]
+fn a_family_is_asked_in_its_own_dialects_where_anybody_speaks_them() {
+    let mut all = candidates(&[UP, UP]);
+    all[0].family = Family::Anthropic;
+    let of = |all: &[Candidate<'static>], family| {
+        let wanted = Wanted {
+            family: Some(family),
+            ..Wanted::default()
+        };
+        let mut random = Random::seeded(7);
+        let places = (0..50).map(|_| pick(all, &wanted, &mut random).unwrap());
+        let places: std::collections::BTreeSet<_> = places.collect();
+        places.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(of(&all, Family::Anthropic), [0, 1]);
+    assert_eq!(of(&all, Family::Openai), [1]);
+    assert_eq!(of(&all, Family::Unknown), [0, 1]);
+    all[1].family = Family::Gemini;
+    assert_eq!(of(&all, Family::Anthropic), [0]);
+    // Nobody does, and a refusal would help nobody.
+    assert_eq!(of(&all, Family::Openai), [0, 1]);
+}
+
+#[test]
+fn one_that_is_down_is_asked_only_when_wanted_and_when_there_is_nobody_else() {
+    let wanted = Wanted {
+        even_down: true,
+        ..Wanted::default()
+    };
+    let mut random = Random::seeded(7);
+    let down = candidates(&[Availability::Down, Availability::Draining]);
+    assert_eq!(pick(&down, &wanted, &mut random), Ok(0));
+    assert!(pick(&down, &Wanted::default(), &mut random).is_err());
+    let quarantined = candidates(&[Availability::Down, QUARANTINED]);
+    assert_eq!(pick(&quarantined, &wanted, &mut random), Ok(1));
 }

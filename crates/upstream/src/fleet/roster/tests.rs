@@ -135,6 +135,7 @@ fn a_name_without_an_address_yet_is_not_called_unconfigured() {
     let elsewhere = Wanted {
         group: Some("other"),
         exclude: &[],
+        ..Wanted::default()
     };
     let unavailable = roster.pick(&elsewhere, Instant::now()).unwrap_err();
     assert_eq!(unavailable.reason().as_str(), "none_configured");
