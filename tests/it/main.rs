@@ -23,6 +23,7 @@ mod journal_loss;
 mod lagging;
 mod listed_origins;
 mod mcp;
+mod migration;
 mod orphan;
 mod own_ways;
 mod owner_lost;

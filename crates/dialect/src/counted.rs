@@ -9,7 +9,7 @@ use streamweld_sse::Event;
 
 use crate::{
     Dialect, Engine,
-    edit::{Edits, wire_lines},
+    edit::{Edits, is_filled, wire_lines},
     members::Members,
 };
 
@@ -22,6 +22,17 @@ pub struct Added {
     running: bool,
     /// The last chunk, which has counts alone.
     last: bool,
+    /// What llama.cpp tells of its work, on every chunk.
+    timings: Option<Timings>,
+}
+
+/// Which chunk has what llama.cpp tells of its work when it is not asked to tell it on every one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timings {
+    /// The one with the finish reason.
+    WithFinish,
+    /// The one with the counts, which the app asked for.
+    WithCounts,
 }
 
 /// What an app sees of a chunk.
@@ -51,7 +62,7 @@ impl Added {
         let tells_ids = match engine {
             Engine::Vllm => true,
             Engine::Sglang => dialect == Dialect::OpenAiCompletions,
-            Engine::LlamaCpp => return None,
+            Engine::LlamaCpp => return Some(Self::to_llama_cpp(&members, edits, dialect)),
         };
         if tells_ids && !members.is_true("return_token_ids") {
             members.set(&mut edits, &mut more, "return_token_ids", "true");
@@ -68,6 +79,34 @@ impl Added {
         }
         edits.append_member(&more);
         Some((edits.apply(), added))
+    }
+
+    /// It counts its tokens on the way only where it is asked what its work takes. Its comments show that it is there: a
+    /// server that was told to end says nothing for up to the time between two of them.
+    fn to_llama_cpp<'t>(
+        members: &Members<'t>,
+        mut edits: Edits<'t>,
+        dialect: Dialect,
+    ) -> (String, Self) {
+        let mut more = String::new();
+        let mut added = Self::default();
+        if !members.is_true("timings_per_token") {
+            members.set(&mut edits, &mut more, "timings_per_token", "true");
+            let options = members.get("stream_options");
+            let asked = options.and_then(|options| serde_json::from_str(options.get()).ok());
+            let Options { include_usage, .. } = asked.unwrap_or_default();
+            let apart = include_usage && dialect == Dialect::OpenAiChat;
+            added.timings = Some(if apart {
+                Timings::WithCounts
+            } else {
+                Timings::WithFinish
+            });
+        }
+        if members.get("sse_ping_interval").is_none() {
+            members.set(&mut edits, &mut more, "sse_ping_interval", "1");
+        }
+        edits.append_member(&more);
+        (edits.apply(), added)
     }
 
     /// What the app sees of a chunk of the answer.
@@ -89,6 +128,15 @@ impl Added {
         }
         if self.running && !chunk.choices.is_empty() {
             out.extend(chunk.usage);
+        }
+        let finishes = |choice: &Choice<'_>| choice.finish_reason.is_some_and(is_filled);
+        let keeps_timings = match self.timings {
+            None => true,
+            Some(Timings::WithFinish) => chunk.choices.iter().any(finishes),
+            Some(Timings::WithCounts) => chunk.choices.is_empty(),
+        };
+        if !keeps_timings {
+            out.extend(chunk.timings);
         }
         if out.is_empty() {
             return Shown::Same;
@@ -115,11 +163,15 @@ struct Chunk<'a> {
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
     #[serde(borrow)]
+    timings: Option<&'a RawValue>,
+    #[serde(borrow)]
     choices: Vec<Choice<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Choice<'a> {
+    #[serde(borrow)]
+    finish_reason: Option<&'a RawValue>,
     #[serde(borrow)]
     token_ids: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -182,9 +234,39 @@ mod tests {
         let (request, added) = added(Engine::Sglang, Dialect::OpenAiChat, "{\"n\":1}");
         assert_eq!(request, format!("{{\"n\":1,{ASK}}}"));
         assert!(!added.ids);
-        assert_eq!(Added::to(Engine::LlamaCpp, Dialect::OpenAiChat, "{}"), None);
         assert_eq!(Added::to(Engine::Vllm, Dialect::Gemini, "{}"), None);
         assert_eq!(Added::to(Engine::Vllm, Dialect::OpenAiChat, "[]"), None);
+    }
+
+    #[test]
+    fn llama_cpp_counts_its_work_on_every_chunk_and_the_app_sees_it_on_the_last() {
+        let (request, plain) = added(Engine::LlamaCpp, Dialect::OpenAiChat, r#"{"n":1}"#);
+        assert_eq!(
+            request,
+            r#"{"n":1,"timings_per_token":true,"sse_ping_interval":1}"#
+        );
+        let text = r#"{"choices":[{"finish_reason":null,"delta":{"content":"a"}}],"timings":{"predicted_n":1}}"#;
+        let without = r#"{"choices":[{"finish_reason":null,"delta":{"content":"a"}}]}"#;
+        let finish =
+            r#"{"choices":[{"finish_reason":"stop","delta":{}}],"timings":{"predicted_n":1}}"#;
+        check(plain, text, Some(without));
+        check(plain, finish, Some(finish));
+
+        let request = r#"{"stream_options":{"include_usage":true},"sse_ping_interval":5}"#;
+        let (request, counts) = added(Engine::LlamaCpp, Dialect::OpenAiChat, request);
+        assert!(request.ends_with(r#""sse_ping_interval":5,"timings_per_token":true}"#));
+        check(counts, text, Some(without));
+        check(
+            counts,
+            finish,
+            Some(r#"{"choices":[{"finish_reason":"stop","delta":{}}]}"#),
+        );
+        let last = r#"{"choices":[],"usage":{"completion_tokens":1},"timings":{"predicted_n":1}}"#;
+        check(counts, last, Some(last));
+        // An app that asked for them itself sees all of them.
+        let request = r#"{"timings_per_token":true}"#;
+        let (_, own) = added(Engine::LlamaCpp, Dialect::OpenAiChat, request);
+        check(own, text, Some(text));
     }
 
     #[test]

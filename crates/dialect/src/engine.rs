@@ -25,6 +25,17 @@ pub enum Method {
     Prefill,
 }
 
+impl Method {
+    /// The word in entries, logs and labels.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TokenIds => "token_ids",
+            Self::Prefill => "prefill",
+        }
+    }
+}
+
 impl Engine {
     /// The name in configuration, logs and labels.
     #[must_use]

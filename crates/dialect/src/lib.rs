@@ -63,6 +63,7 @@
 
 mod anthropic;
 mod asked;
+mod beginning;
 mod continuation;
 mod counted;
 mod detect;
@@ -90,6 +91,7 @@ mod transcript;
 mod verdict;
 
 pub use asked::{Asked, Hazard, Unreadable};
+pub use beginning::is_beginning;
 pub use continuation::{Continuation, NotContinued, SoFar};
 pub use counted::{Added, Shown};
 pub use detect::{detect, is_durable_mcp, model_in_path};
@@ -100,6 +102,6 @@ pub use mark::{BodyEnd, Judge, Mark};
 pub use recognise::recognise;
 pub use rejoin::{Before, Identity, Rejoin, Rejoined};
 pub use request::{RequestBody, RequestScan, RequestShape};
-pub use trail::{Ids, NoIds, Trail};
+pub use trail::{Ids, NoIds, Trail, prompt_ids};
 pub use transcript::{Part, ToolCall, Transcript, Usage};
 pub use verdict::{Done, End, Failure, FailureClass, Verdict};

@@ -128,6 +128,13 @@ impl Judge {
         mark
     }
 
+    /// Another attempt goes on with what has failed: what it sends is judged as the rest of the same answer.
+    pub fn resume(&mut self) {
+        if let Some(Verdict::Failed(_)) = self.verdict {
+            self.verdict = None;
+        }
+    }
+
     /// Whether everything started has its success reason, and as much was started as was asked for.
     /// While this holds the end of the body, in whatever way, is `done`, and only an error in the
     /// stream is not. An event that starts something more unsettles; a verdict does not.

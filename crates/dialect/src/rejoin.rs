@@ -26,7 +26,7 @@ pub struct Identity {
 pub struct Before {
     /// Tokens of the prompt, as the first backend counted.
     pub prompt_tokens: Option<u64>,
-    /// Tokens that were shown.
+    /// Tokens of the answer that the backend was given: what it counts is behind them.
     pub completion_tokens: u64,
 }
 
@@ -37,8 +37,6 @@ pub struct Rejoin {
     before: Before,
     /// What has to come before anything is new.
     overlap: String,
-    /// Tokens that the continuation spent on that, as far as it counts as it goes.
-    overlap_tokens: u64,
 }
 
 /// What a chunk of a continuation is to the reader.
@@ -76,7 +74,6 @@ impl Rejoin {
             identity,
             before,
             overlap: overlap.to_owned(),
-            overlap_tokens: 0,
         }
     }
 
@@ -98,7 +95,6 @@ impl Rejoin {
         };
         let mut edits = Edits::new(&data);
         let mut shows = chunk.choices.is_empty();
-        let was_joined = self.is_joined();
         for choice in &chunk.choices {
             match self.choice(choice, &mut edits) {
                 Some(true) => shows = true,
@@ -106,7 +102,7 @@ impl Rejoin {
                 None => return Rejoined::Broken,
             }
         }
-        self.count(chunk.usage.as_ref(), was_joined, &mut edits);
+        self.count(chunk.usage.as_ref(), &mut edits);
         if !shows || !self.is_joined() {
             return Rejoined::Nothing;
         }
@@ -148,17 +144,14 @@ impl Rejoin {
         Some("")
     }
 
-    /// Adds up. A count that comes with the end of the overlap says what that cost.
-    fn count<'a>(&mut self, usage: Option<&Usage<'a>>, was_joined: bool, edits: &mut Edits<'a>) {
+    /// Adds up: what has to come again is counted by the backend as it is here, once.
+    fn count<'a>(&self, usage: Option<&Usage<'a>>, edits: &mut Edits<'a>) {
         let Some(usage) = usage else { return };
         let number = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse::<u64>().ok());
         let Some(count) = number(usage.completion_tokens) else {
             return;
         };
-        if !was_joined {
-            self.overlap_tokens = count;
-        }
-        let completion = self.before.completion_tokens + count.saturating_sub(self.overlap_tokens);
+        let completion = self.before.completion_tokens + count;
         let prompt = self.before.prompt_tokens.or(number(usage.prompt_tokens));
         for (raw, figure) in [
             (usage.prompt_tokens, prompt),
@@ -182,6 +175,23 @@ impl Rejoin {
             }
         }
     }
+}
+
+/// Whether a chunk has choices, and none of them says anything.
+pub(crate) fn says_nothing(data: &str) -> bool {
+    let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
+        return false;
+    };
+    let says = |choice: &Choice<'_>| {
+        let delta = choice.delta.as_ref();
+        let written = delta.map_or(choice.text, |delta| delta.content);
+        let more = delta.is_some_and(Delta::has_more);
+        more || [written, choice.finish_reason]
+            .into_iter()
+            .flatten()
+            .any(is_filled)
+    };
+    !chunk.choices.is_empty() && !chunk.choices.iter().any(says)
 }
 
 #[derive(Deserialize)]

@@ -1,36 +1,60 @@
-//! The ids of the tokens of an answer, as an engine tells them chunk by chunk.
+//! What an engine tells of the tokens of an answer, chunk by chunk: their ids, and how many there are.
 //!
-//! They make a continuation exact, if they are all there and end where a character does. Neither is given: one engine
+//! Ids make a continuation exact, if they are all there and end where a character does. Neither is given: one engine
 //! leaves out the first ids of a character that takes several; and a prompt that ends within a character makes another
 //! one write the whole prompt again, what the system was told included. So an answer is only taken up to the last chunk
 //! that showed text, and what lies behind it, shown by nobody yet, is generated anew.
+//!
+//! Counts keep a limit: the second part may have what the first has left of it.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 use serde::Deserialize;
 
-/// The ids that were told so far, of an answer with one choice.
+/// The tokens of an answer with one choice, as far as they were told.
 #[derive(Clone, Debug, Default)]
 pub struct Trail {
     prompt: Option<Vec<u32>>,
+    prompt_tokens: Option<u64>,
+    /// Of this attempt.
     ids: Vec<u32>,
-    /// How many ids there were behind the last chunk that ended with a whole character, and how many that chunk had.
+    /// Tokens of the answer that stood before this attempt, and the bytes of their text.
+    before: Mark,
+    /// How many ids there were behind the last chunk that ended with a whole character, how many that chunk had, and the
+    /// text up to there.
     clean: Option<Clean>,
     fault: Option<NoIds>,
+    text: usize,
+    /// What was counted behind each of the last chunks with text.
+    marks: VecDeque<Mark>,
+    /// What was counted last, if that was with the last chunk.
+    counted: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Clean {
     ids: usize,
     in_chunk: usize,
+    text: usize,
 }
+
+/// So many tokens are so much text.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    tokens: u64,
+    text: usize,
+}
+
+/// How many chunks with text are remembered. Each has a character at least, so this reaches as far back as a cut may.
+const MARKS: usize = 80;
 
 /// Everything up to a place at which a continuation can begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ids {
     /// Of the rendered prompt and the answer, in order.
     pub all: Vec<u32>,
-    /// How many of them are the answer's.
+    /// How many tokens the answer has up to there.
     pub of_answer: u64,
     /// The last chunk had several, so that the last of them may belong to a character that is not shown yet: whether it
     /// does has to be asked (their text must end as the answer does).
@@ -52,14 +76,43 @@ pub enum NoIds {
     /// Nothing was shown.
     #[error("no text was shown yet")]
     NoText,
+    /// What stands for the half of a character was shown.
+    #[error("the answer ends within a character")]
+    WithinCharacter,
 }
 
 impl Trail {
+    /// Behind a beginning of an answer that was given by its ids: `prompt` is all of them, of which `tokens` are the
+    /// answer's, and these are `text` bytes.
+    #[must_use]
+    pub fn behind_ids(prompt: Vec<u32>, tokens: u64, text: usize) -> Self {
+        Self {
+            prompt: Some(prompt),
+            ..Self::behind_text(tokens, text)
+        }
+    }
+
+    /// Behind a beginning that was given as text.
+    #[must_use]
+    pub fn behind_text(tokens: u64, text: usize) -> Self {
+        let before = Mark { tokens, text };
+        Self {
+            before,
+            text,
+            marks: VecDeque::from([before]),
+            ..Self::default()
+        }
+    }
+
     /// Reads the data of the next chunk. What is no chunk says nothing.
     pub fn push(&mut self, data: &str) {
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
             return;
         };
+        let usage = chunk.usage.as_ref();
+        self.prompt_tokens = self
+            .prompt_tokens
+            .or(usage.and_then(|usage| usage.prompt_tokens));
         let Some(choice) = chunk.choices.into_iter().next() else {
             return;
         };
@@ -74,16 +127,40 @@ impl Trail {
         if in_chunk == 0 && !text.is_empty() {
             self.fault = self.fault.or(Some(NoIds::Missing));
         }
-        // A count on the way is of everything up to here.
-        let counted = chunk.usage.and_then(|usage| usage.completion_tokens);
-        if counted.is_some_and(|counted| counted != self.ids.len() as u64) {
-            self.fault = self.fault.or(Some(NoIds::Disagree));
-        }
-        // What an engine writes for the bytes of half a character.
+        self.text += text.len();
+        self.count(usage, chunk.timings.as_ref(), in_chunk > 0);
         if !text.is_empty() && !text.ends_with(char::REPLACEMENT_CHARACTER) {
             self.clean = Some(Clean {
                 ids: self.ids.len(),
                 in_chunk,
+                text: self.text,
+            });
+        }
+    }
+
+    /// A count on the way is of everything of this attempt up to here.
+    fn count(&mut self, usage: Option<&Usage>, timings: Option<&Timings>, has_ids: bool) {
+        let told = usage.and_then(|usage| usage.completion_tokens);
+        if told.is_some_and(|told| told != self.ids.len() as u64) {
+            self.fault = self.fault.or(Some(NoIds::Disagree));
+        }
+        let by_ids = has_ids.then_some(self.ids.len() as u64);
+        let counted = told
+            .or(timings.and_then(|timings| timings.predicted_n))
+            .or(by_ids);
+        self.counted = counted.map(|counted| self.before.tokens + counted);
+        let Some(tokens) = self.counted else {
+            self.marks.clear();
+            return;
+        };
+        let is_new = |mark: &Mark| mark.text < self.text;
+        if self.marks.back().is_none_or(is_new) {
+            if self.marks.len() == MARKS {
+                self.marks.pop_front();
+            }
+            self.marks.push_back(Mark {
+                tokens,
+                text: self.text,
             });
         }
     }
@@ -97,14 +174,60 @@ impl Trail {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let clean = self.clean.ok_or(NoIds::NoText)?;
+        // Nothing was added to what it was given: that is where it can begin again.
+        let nothing = (self.text == self.before.text && self.before.text > 0).then_some(Clean {
+            ids: 0,
+            in_chunk: 1,
+            text: self.before.text,
+        });
+        let clean = self.clean.or(nothing).ok_or(NoIds::NoText)?;
+        if clean.text < self.text {
+            return Err(NoIds::WithinCharacter);
+        }
         let answer = &self.ids[..clean.ids];
         Ok(Ids {
             all: prompt.iter().chain(answer).copied().collect(),
-            of_answer: answer.len() as u64,
+            of_answer: self.before.tokens + answer.len() as u64,
             unsure: clean.in_chunk > 1,
         })
     }
+
+    /// The bytes of the answer's text.
+    #[must_use]
+    pub fn text(&self) -> usize {
+        self.text
+    }
+
+    /// How many tokens of the answer there are, where that was told with the last chunk.
+    #[must_use]
+    pub fn tokens(&self) -> Option<u64> {
+        self.counted
+            .or((self.text == self.before.text).then_some(self.before.tokens))
+    }
+
+    /// How many tokens the first `text` bytes of the answer are, where a chunk ended there and a count was told with it.
+    #[must_use]
+    pub fn tokens_of(&self, text: usize) -> Option<u64> {
+        let mark = self.marks.iter().find(|mark| mark.text == text)?;
+        Some(mark.tokens)
+    }
+
+    /// How many tokens the prompt has, where that was told.
+    #[must_use]
+    pub fn prompt_tokens(&self) -> Option<u64> {
+        let by_ids = || self.prompt.as_ref().map(|ids| ids.len() as u64);
+        self.prompt_tokens.or_else(by_ids)
+    }
+}
+
+/// The ids of the prompt that a chunk says it continues, where it says so.
+#[must_use]
+pub fn prompt_ids(data: &str) -> Option<Vec<u32>> {
+    let chunk = serde_json::from_str::<Chunk<'_>>(data).ok()?;
+    let of_choice = chunk.choices.into_iter().next();
+    chunk
+        .prompt_token_ids
+        .or(of_choice.and_then(|choice| choice.prompt_token_ids))
 }
 
 #[derive(Deserialize)]
@@ -113,6 +236,7 @@ struct Chunk<'a> {
     #[serde(borrow)]
     choices: Vec<Choice<'a>>,
     usage: Option<Usage>,
+    timings: Option<Timings>,
 }
 
 #[derive(Deserialize)]
@@ -133,7 +257,14 @@ struct Delta<'a> {
 
 #[derive(Deserialize)]
 struct Usage {
+    prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
+}
+
+/// What llama.cpp tells of its work.
+#[derive(Deserialize)]
+struct Timings {
+    predicted_n: Option<u64>,
 }
 
 #[cfg(test)]
@@ -183,7 +314,7 @@ mod tests {
         check(&whole, Ok((&[9, 8, 1, 2, 3, 4], 4, false)));
         check(
             &[chunk("a", &[1]), chunk("\u{fffd}", &[2])],
-            Ok((&[9, 8, 1], 1, false)),
+            Err(NoIds::WithinCharacter),
         );
     }
 
@@ -222,5 +353,48 @@ mod tests {
         trail.push("[DONE]");
         trail.push(r#"{"choices":[]}"#);
         assert_eq!(trail.ids(), Err(NoIds::NoPrompt));
+    }
+
+    fn counted(text: &str, count: u64) -> String {
+        format!(
+            r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}],"timings":{{"predicted_n":{count}}}}}"#
+        )
+    }
+
+    #[test]
+    fn tokens_are_counted_where_a_chunk_ends() {
+        let mut trail = Trail::default();
+        assert_eq!(trail.tokens(), Some(0));
+        for chunk in [counted("ab", 1), counted("", 3), counted("潮", 4)] {
+            trail.push(&chunk);
+        }
+        assert_eq!(trail.tokens(), Some(4));
+        // What came behind a text is of the next one.
+        assert_eq!(trail.tokens_of(2), Some(1));
+        assert_eq!(trail.tokens_of(5), Some(4));
+        for text in [0, 1, 3, 4, 6] {
+            assert_eq!(trail.tokens_of(text), None, "{text}");
+        }
+        trail.push(r#"{"choices":[{"delta":{"content":"c"}}]}"#);
+        assert_eq!(trail.tokens(), None);
+        assert_eq!(trail.tokens_of(2), None);
+    }
+
+    #[test]
+    fn a_later_attempt_counts_on() {
+        let mut trail = Trail::behind_text(7, 20);
+        assert_eq!((trail.tokens(), trail.tokens_of(20)), (Some(7), Some(7)));
+        trail.push(&counted(" a", 1));
+        assert_eq!((trail.tokens(), trail.tokens_of(22)), (Some(8), Some(8)));
+
+        let mut trail = Trail::behind_ids(vec![9, 8, 1], 1, 3);
+        let nothing_new = trail.ids().unwrap();
+        assert_eq!(
+            (&nothing_new.all[..], nothing_new.of_answer),
+            (&[9, 8, 1][..], 1)
+        );
+        trail.push(&chunk("b", &[2]));
+        let ids = trail.ids().unwrap();
+        assert_eq!((&ids.all[..], ids.of_answer), (&[9, 8, 1, 2][..], 2));
     }
 }

@@ -18,6 +18,8 @@ pub struct Counters {
     pub unsequenced: Counter,
     /// Times that such a suffix was journaled after all.
     pub healed: Counter,
+    /// Attempts that were to be replaced.
+    pub migrations: Family<MigrationLabels, Counter>,
     /// Append outcomes that were not yes.
     pub append_failures: Family<AppendLabels, Counter>,
 }
@@ -38,6 +40,15 @@ pub struct EndLabels {
     pub outcome: &'static str,
     /// The terminal's code; empty where there is none.
     pub code: &'static str,
+}
+
+/// Why an attempt was to be replaced, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct MigrationLabels {
+    /// A failure class, `drain` or `operator`.
+    pub trigger: &'static str,
+    /// `moved`, `refused` or `failed`.
+    pub outcome: &'static str,
 }
 
 /// Why an append did not succeed.
@@ -74,6 +85,11 @@ impl Counters {
             "streamweld_healed_suffixes",
             "Unsequenced suffixes that were journaled after all",
             self.healed.clone(),
+        );
+        registry.register(
+            "streamweld_migrations",
+            "Attempts that were to be replaced, by trigger and outcome",
+            self.migrations.clone(),
         );
         registry.register(
             "streamweld_append_failures",

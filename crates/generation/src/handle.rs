@@ -78,6 +78,7 @@ pub struct Handle {
     /// What operators wish, the first first. None are taken any more once it is over.
     orders: Mutex<Option<Vec<Asked>>>,
     attempts: AtomicU32,
+    moves: AtomicU32,
     /// The names of the backends that were asked, in order.
     backends: Mutex<Vec<Arc<str>>>,
     request: SetOnce<Request>,
@@ -110,6 +111,7 @@ impl Handle {
             taken: AtomicBool::new(false),
             orders: Mutex::new(Some(Vec::new())),
             attempts: AtomicU32::new(0),
+            moves: AtomicU32::new(0),
             backends: Mutex::default(),
             request: SetOnce::new(),
             head: watch::Sender::new(Head::Pending),
@@ -199,6 +201,16 @@ impl Handle {
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.attempts.load(Ordering::Acquire).max(1)
+    }
+
+    /// How often another backend has gone on with what was shown.
+    #[must_use]
+    pub fn moves(&self) -> u32 {
+        self.moves.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_move(&self) {
+        self.moves.fetch_add(1, Ordering::AcqRel);
     }
 
     /// A request for this answer is about to be sent to the backend of this name.

@@ -2,12 +2,13 @@
 
 use std::time::SystemTime;
 
-use streamweld_dialect::{Dialect, FailureClass, recognise};
+use streamweld_dialect::{Dialect, FailureClass, Shown, Trail, recognise};
 use streamweld_journal::{Kind, Staging, Window};
 use streamweld_sse::{DecodeError, Decoder, Event, Limits, Retry, encode_lines};
 use tokio::time::Instant;
 
 use crate::counters::Counters;
+use crate::leg::{Reading, of_lines};
 use crate::lifecycle::{End, Lifecycle, OnEvent};
 
 /// One moment, by both clocks.
@@ -48,6 +49,8 @@ pub(crate) struct Intake {
     unrecognised: bool,
     /// The lines of an event that waits for the next.
     held: Option<Vec<u8>>,
+    /// What chunks are changed by, where they are.
+    reading: Option<Box<Reading>>,
     limits: Limits,
 }
 
@@ -62,6 +65,7 @@ impl Intake {
             shown_as: dialect,
             unrecognised: dialect == Dialect::Generic,
             held: None,
+            reading: None,
             limits,
         }
     }
@@ -69,6 +73,16 @@ impl Intake {
     /// Another body comes, which begins with a whole event: what is left of a block is forgotten.
     pub(crate) fn begin_again(&mut self) {
         self.decoder = Decoder::new(self.limits);
+    }
+
+    /// How the chunks of the body that comes are read.
+    pub(crate) fn read_by(&mut self, reading: Option<Box<Reading>>) {
+        self.reading = reading;
+    }
+
+    /// What was told of the tokens of the answer, where that was asked for.
+    pub(crate) fn trail(&self) -> Option<&Trail> {
+        self.reading.as_ref().map(|reading| reading.trail())
     }
 
     /// Stages every event that `bytes` completes, under one lock. Gives the end if one of them brought it; what comes
@@ -106,7 +120,21 @@ impl Intake {
                     .push(Kind::Event, |out| lines(out));
             };
             let on = lifecycle.event(&event, at.instant.into_std());
+            let shown = match (&mut self.reading, &on) {
+                (None, _) | (_, OnEvent::Skip) => Some(Shown::Same),
+                (Some(reading), OnEvent::End { salvage, .. }) => {
+                    let lines = salvage.as_deref().unwrap_or_default();
+                    of_lines(lines, |event| reading.event(event)).unwrap_or(Some(Shown::Same))
+                }
+                (Some(reading), _) => reading.event(&event),
+            };
+            let Some(shown) = shown else {
+                let message = "the seam did not hold".to_owned();
+                end = lifecycle.unusable(FailureClass::UpstreamError, message);
+                break;
+            };
             match &on {
+                OnEvent::Stage | OnEvent::StageAndEnd(_) if shown == Shown::Nothing => {}
                 OnEvent::Stage | OnEvent::StageAndEnd(_) => {
                     if let Some(held) = self.held.take() {
                         stage(&mut |out| out.extend_from_slice(&held));
@@ -114,7 +142,10 @@ impl Intake {
                     if std::mem::take(&mut self.unrecognised) {
                         self.shown_as = recognise(&event).unwrap_or(self.shown_as);
                     }
-                    stage(&mut |out| encode_lines(&event, self.retry, out));
+                    stage(&mut |out| match &shown {
+                        Shown::Lines(lines) => out.extend_from_slice(lines),
+                        Shown::Same | Shown::Nothing => encode_lines(&event, self.retry, out),
+                    });
                 }
                 OnEvent::Hold => {
                     let mut lines = Vec::new();
@@ -126,7 +157,11 @@ impl Intake {
                 OnEvent::End {
                     salvage: Some(lines),
                     ..
-                } => stage(&mut |out| out.extend_from_slice(lines)),
+                } => match &shown {
+                    Shown::Same => stage(&mut |out| out.extend_from_slice(lines)),
+                    Shown::Lines(lines) => stage(&mut |out| out.extend_from_slice(lines)),
+                    Shown::Nothing => {}
+                },
                 OnEvent::Skip | OnEvent::End { salvage: None, .. } => {}
             }
             if let OnEvent::StageAndEnd(found) | OnEvent::End { end: found, .. } = on {

@@ -6,9 +6,12 @@
 
 use std::time::{Duration, Instant};
 
-use streamweld_dialect::{BodyEnd, Dialect, Done, Failure, FailureClass, Judge, Mark, Verdict};
+use streamweld_dialect::{
+    BodyEnd, Dialect, Done, Failure, FailureClass, Judge, Mark, Verdict, is_beginning,
+};
 use streamweld_sse::Event;
 
+use crate::migration::gates::Gate;
 use crate::orphan::OrphanPolicy;
 
 /// How a generation ends.
@@ -18,6 +21,8 @@ pub enum End {
     Done(Done),
     /// The attempt failed, and no other may take over.
     Failed(Failure),
+    /// The attempt failed, and gates refuse another.
+    Refused(Refused),
     /// Somebody called stop.
     Stopped(By),
     /// No reader was left, and the orphan policy says that this ends it.
@@ -32,6 +37,15 @@ pub enum End {
     OwnerLost,
     /// A fault of our own.
     Internal,
+}
+
+/// Why an answer that was cut could not go on elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    /// How the attempt failed.
+    pub failure: Failure,
+    /// The gates that refuse, each with what it saw.
+    pub gates: Vec<(Gate, String)>,
 }
 
 /// Who called stop.
@@ -88,7 +102,8 @@ pub enum OnEvent {
     Skip,
     /// Stage it, then end.
     StageAndEnd(End),
-    /// Do not stage it; stage `salvage` (lines of an event) if there is any, then end.
+    /// Do not stage it; stage `salvage` (lines of an event) if there is any, then end. A failed attempt is the end unless
+    /// another goes on ([`Lifecycle::resume`]).
     End {
         /// What the frame of failure still carried for the reader.
         salvage: Option<Vec<u8>>,
@@ -105,6 +120,10 @@ pub struct Times {
     /// How long a settled answer waits for its sentinel before it counts as whole. Five seconds is far
     /// beyond any gap seen between a finish reason and the sentinel, and short for a client that hangs.
     pub settle_grace: Duration,
+    /// After how long without an event that says something an attempt has stalled, from its head on. `None`: never.
+    pub first_token: Option<Duration>,
+    /// The same behind the first of them, from one event to the next.
+    pub between_tokens: Option<Duration>,
 }
 
 impl Default for Times {
@@ -112,6 +131,8 @@ impl Default for Times {
         Self {
             max_duration: Duration::from_secs(3600),
             settle_grace: Duration::from_secs(5),
+            first_token: None,
+            between_tokens: None,
         }
     }
 }
@@ -127,11 +148,17 @@ pub struct Lifecycle {
     readers: usize,
     /// Since when there has been no reader.
     orphaned: Option<Instant>,
+    dialect: Dialect,
+    /// An event has said something.
+    said: bool,
 }
 
 /// ```text
 ///   Dispatching ──Head──> Streaming ──event, body end, tick──> Ended
-///        │                    │                                  ▲
+///        │                  │    ▲                               ▲
+///        │        it failed │    │ another attempt               │
+///        │                  ▼    │                               │
+///        │                  Failed ────────── no other ──────────┤
 ///        └────────────────────┴── stop, orphan, age, shutdown ───┘
 /// ```
 #[derive(Debug)]
@@ -146,6 +173,12 @@ enum State {
         durable: bool,
         /// When the last event came, while the judge calls the answer settled.
         settled: Option<Instant>,
+        /// When the last event came, or the head.
+        heard: Instant,
+    },
+    /// The attempt has failed, and nobody has said whether that is the end.
+    Failed {
+        durable: bool,
     },
     Ended,
 }
@@ -162,6 +195,8 @@ impl Lifecycle {
             begun: now,
             readers: 1,
             orphaned: None,
+            dialect,
+            said: false,
         }
     }
 
@@ -191,6 +226,7 @@ impl Lifecycle {
                 self.state = State::Streaming {
                     durable,
                     settled: None,
+                    heard: now,
                 };
             }
             (Signal::Stop(by), _) => return self.end(End::Stopped(by)),
@@ -198,12 +234,12 @@ impl Lifecycle {
             // A head comes once, and what is known of the request matters only before it.
             (
                 Signal::OutlivesClient | Signal::Head { .. },
-                State::Streaming { .. } | State::Ended,
+                State::Streaming { .. } | State::Failed { .. } | State::Ended,
             )
             | (Signal::Tick, _) => {}
         }
         let due = self.due(now)?;
-        self.end(due)
+        Some(self.ends(due))
     }
 
     /// The whole request has been seen, and this is the id of its call, as JSON.
@@ -213,9 +249,16 @@ impl Lifecycle {
 
     /// Judges one event of the backend.
     pub fn event(&mut self, event: &Event<'_>, now: Instant) -> OnEvent {
-        let State::Streaming { settled, .. } = &mut self.state else {
+        let State::Streaming {
+            durable,
+            settled,
+            heard,
+        } = &mut self.state
+        else {
             return OnEvent::Skip;
         };
+        *heard = now;
+        self.said = self.said || !is_beginning(self.dialect, event);
         match self.judge.event(event) {
             Mark::Event => {
                 // Unsettled again where another choice or block begins: that one may take its time.
@@ -232,7 +275,7 @@ impl Lifecycle {
                 OnEvent::StageAndEnd(End::Done(done))
             }
             Mark::Failed { failure, salvage } => {
-                self.state = State::Ended;
+                self.state = State::Failed { durable: *durable };
                 OnEvent::End {
                     salvage,
                     end: End::Failed(failure),
@@ -246,11 +289,41 @@ impl Lifecycle {
         if self.is_ended() {
             return None;
         }
+        if let State::Failed { .. } = self.state {
+            return None;
+        }
         let end = match self.judge.end(how, tail) {
             Verdict::Done(done) => End::Done(done),
             Verdict::Failed(failure) => End::Failed(failure),
         };
+        Some(self.ends(end))
+    }
+
+    /// Another attempt goes on with what has failed, or takes the place of one that has not.
+    pub fn resume(&mut self, now: Instant) {
+        let (State::Failed { durable } | State::Streaming { durable, .. }) = self.state else {
+            return;
+        };
+        self.judge.resume();
+        self.state = State::Streaming {
+            durable,
+            settled: None,
+            heard: now,
+        };
+    }
+
+    /// Nobody goes on with what has failed.
+    pub fn give_up(&mut self, end: End) -> Option<End> {
+        if self.is_ended() {
+            return None;
+        }
         self.end(end)
+    }
+
+    /// Whether an event has said something, rather than only begun an answer.
+    #[must_use]
+    pub fn has_said(&self) -> bool {
+        self.said
     }
 
     /// Whether a body that is over now would leave the answer cut short, with nothing that says why.
@@ -266,12 +339,12 @@ impl Lifecycle {
         if self.is_ended() {
             return None;
         }
-        self.end(End::Failed(Failure {
+        Some(self.ends(End::Failed(Failure {
             class,
             frame: None,
             message: Some(message),
             code: None,
-        }))
+        })))
     }
 
     /// A fault of our own ends it.
@@ -289,10 +362,13 @@ impl Lifecycle {
         let age = self.begun + self.times.max_duration;
         match &self.state {
             State::Ended => None,
-            State::Dispatching { .. } => Some(self.orphan_deadline().map_or(age, |at| at.min(age))),
-            State::Streaming { settled, .. } => {
+            State::Dispatching { .. } | State::Failed { .. } => {
+                Some(self.orphan_deadline().map_or(age, |at| at.min(age)))
+            }
+            State::Streaming { settled, heard, .. } => {
                 let silence = settled.map(|last| last + self.times.settle_grace);
-                [Some(age), self.orphan_deadline(), silence]
+                let stall = self.stall(*heard).filter(|_| settled.is_none());
+                [Some(age), self.orphan_deadline(), silence, stall]
                     .into_iter()
                     .flatten()
                     .min()
@@ -304,6 +380,27 @@ impl Lifecycle {
     #[must_use]
     pub fn is_ended(&self) -> bool {
         matches!(self.state, State::Ended)
+    }
+
+    /// A failed attempt may yet be followed by another; everything else is an end.
+    fn ends(&mut self, end: End) -> End {
+        self.state = match (&end, &self.state) {
+            (End::Failed(_), State::Streaming { durable, .. }) => {
+                State::Failed { durable: *durable }
+            }
+            _ => State::Ended,
+        };
+        end
+    }
+
+    /// When an attempt that was last heard at `heard` has stalled.
+    fn stall(&self, heard: Instant) -> Option<Instant> {
+        let limit = if self.said {
+            self.times.between_tokens
+        } else {
+            self.times.first_token
+        };
+        limit.and_then(|limit| heard.checked_add(limit))
     }
 
     fn end(&mut self, end: End) -> Option<End> {
@@ -328,7 +425,26 @@ impl Lifecycle {
         if self.orphan_deadline().is_some_and(|at| now >= at) {
             return Some(End::OrphanCancelled);
         }
-        (now >= self.begun + self.times.max_duration).then_some(End::TooLong)
+        if now >= self.begun + self.times.max_duration {
+            return Some(End::TooLong);
+        }
+        let State::Streaming {
+            settled: None,
+            heard,
+            ..
+        } = &self.state
+        else {
+            return None;
+        };
+        let stalled = self.stall(*heard).is_some_and(|at| now >= at);
+        stalled.then(|| {
+            End::Failed(Failure {
+                class: FailureClass::Stalled,
+                frame: None,
+                message: Some("it sent nothing for as long as is allowed".to_owned()),
+                code: None,
+            })
+        })
     }
 
     fn orphan_deadline(&self) -> Option<Instant> {
@@ -338,7 +454,9 @@ impl Lifecycle {
             // Nobody knows yet that this would stream: it belongs to its client.
             (State::Dispatching { outlives: false }, _) => Some(since),
             // It has no id, so nobody could ever come back.
-            (State::Streaming { durable: false, .. }, _) => Some(since),
+            (State::Streaming { durable: false, .. } | State::Failed { durable: false }, _) => {
+                Some(since)
+            }
             (_, OrphanPolicy::Continue) => None,
             (_, OrphanPolicy::Cancel) => Some(since),
             // A client chooses it, and may choose a time that no clock reaches.

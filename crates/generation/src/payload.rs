@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use streamweld_dialect::Failure;
 use streamweld_journal::{Kind, Seq, StreamId, Window};
 
-use crate::lifecycle::End;
+use crate::lifecycle::{End, Refused};
 
 /// The payload of the entry `open`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +112,7 @@ impl End {
             Self::Done(_) => Kind::Done,
             Self::Stopped(_) => Kind::Stopped,
             Self::Failed(_)
+            | Self::Refused(_)
             | Self::OrphanCancelled
             | Self::TooLong
             | Self::Shutdown
@@ -127,6 +128,7 @@ impl End {
         match self {
             Self::Done(_) | Self::Stopped(_) => None,
             Self::Failed(failure) => Some(failure.class.as_str()),
+            Self::Refused(_) => Some("migration_refused"),
             Self::OrphanCancelled => Some("orphan_cancelled"),
             Self::TooLong => Some("max_duration"),
             Self::Shutdown => Some("shutdown"),
@@ -142,6 +144,7 @@ impl End {
         match self {
             Self::Done(_) | Self::Stopped(_) => None,
             Self::Failed(failure) => Some(failure_message(failure)),
+            Self::Refused(refused) => Some(refused_message(refused)),
             Self::OrphanCancelled => {
                 Some("cancelled: no reader was left and the orphan policy ended it".to_owned())
             }
@@ -179,6 +182,16 @@ impl End {
                 message,
                 code,
                 ..
+            })
+            | Self::Refused(Refused {
+                failure:
+                    Failure {
+                        frame,
+                        message,
+                        code,
+                        ..
+                    },
+                ..
             }) => {
                 if frame.is_some() || code.is_some() {
                     payload.upstream = Some(UpstreamSaid {
@@ -215,6 +228,52 @@ fn failure_message(failure: &Failure) -> String {
         Some(said) => format!("{what}: {said}"),
         None => what.to_owned(),
     }
+}
+
+fn refused_message(refused: &Refused) -> String {
+    let gates = refused.gates.iter();
+    let gates = gates.map(|(gate, saw)| format!("{} ({saw})", gate.as_str()));
+    format!(
+        "{}; no other backend could go on: {}",
+        failure_message(&refused.failure),
+        gates.collect::<Vec<_>>().join("; ")
+    )
+}
+
+/// The payload of the entry `migration`: another backend goes on from here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MigrationPayload {
+    /// The generation.
+    pub stream_id: String,
+    /// The sequence of the entry.
+    pub seq: u64,
+    /// When it was journaled.
+    pub time: String,
+    /// The name of the backend that was left.
+    pub from: String,
+    /// The name of the one that goes on.
+    pub to: String,
+    /// Why.
+    pub trigger: String,
+    /// How it was told where the answer was.
+    pub method: String,
+    /// Which attempt it is.
+    pub attempt: u32,
+}
+
+/// The payload of the entry `warning`: a gate refuses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WarningPayload {
+    /// The generation.
+    pub stream_id: String,
+    /// The sequence of the entry.
+    pub seq: u64,
+    /// When it was journaled.
+    pub time: String,
+    /// Which gate.
+    pub gate: String,
+    /// What it saw.
+    pub message: String,
 }
 
 /// The lines of a control entry: its name and its payload as one line of JSON.

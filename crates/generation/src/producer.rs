@@ -13,6 +13,7 @@
 //! [`Handle::shut_down`] was called; if it panics, its window is closed so that readers are told.
 
 pub(crate) mod finish;
+mod moving;
 mod pump;
 
 use std::future::{Future, poll_fn};
@@ -28,12 +29,13 @@ use crate::committer::{Committer, HealBounds, Progress};
 use crate::counters::{Counters, StartLabels};
 use crate::handle::{Durability, Handle, Head};
 use crate::intake::Intake;
+use crate::leg::{Leg, Reading};
 use crate::lifecycle::{End, Lifecycle, Signal, Times};
 use crate::log::Log;
 use crate::payload::{HeadFields, Label, OpenPayload, control_lines, timestamp};
 use crate::registry::Registry;
 use crate::retry::RetryWindow;
-use crate::source::{Again, ByteSource, Read};
+use crate::source::{ByteSource, Onward, Read};
 
 /// What bounds a producer.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +58,8 @@ const CLEAN: Duration = Duration::from_secs(5);
 pub enum Answer<S, H, O> {
     /// An event stream: this becomes a generation.
     Stream {
+        /// The attempt that it is of, where there could be others.
+        leg: Option<Leg>,
         /// Its body.
         source: S,
         /// Whatever the server wants to know of its head.
@@ -99,6 +103,11 @@ pub struct Producer {
     handle: Arc<Handle>,
     lifecycle: Lifecycle,
     intake: Intake,
+    leg: Option<Leg>,
+    /// How often another backend has gone on.
+    moves: u32,
+    /// The journal has opened.
+    durable: bool,
     over: bool,
 }
 
@@ -121,6 +130,9 @@ impl Producer {
             handle,
             lifecycle,
             intake,
+            leg: None,
+            moves: 0,
+            durable: false,
             over: false,
         }
     }
@@ -131,14 +143,14 @@ impl Producer {
     }
 
     /// Runs to the end. `call` sends the request and gives the backend's answer; dropping it closes the connection. An
-    /// answer that is cut short goes on with what `again` gives.
+    /// answer that is cut short goes on with what `onward` gives.
     pub async fn run<S, H, O>(
         mut self,
         call: impl Future<Output = Answer<S, H, O>>,
-        again: Option<Again<S>>,
+        onward: Onward<S>,
         tell: impl FnOnce(Told<H, O>),
     ) where
-        S: ByteSource,
+        S: ByteSource + 'static,
     {
         let shared = self.shared.clone();
         let window = Arc::clone(self.handle.window());
@@ -178,7 +190,17 @@ impl Producer {
             }
         };
         let (source, head, keep) = match answer {
-            Ok(Answer::Stream { source, head, keep }) => (source, head, keep),
+            Ok(Answer::Stream {
+                leg,
+                source,
+                head,
+                keep,
+            }) => {
+                let added = leg.as_ref().and_then(|leg| leg.added);
+                self.intake.read_by(Reading::first(added));
+                self.leg = leg;
+                (source, head, keep)
+            }
             Ok(Answer::Other(other)) => {
                 self.leave(Head::Dropped);
                 tell(Told::Other(other));
@@ -216,10 +238,11 @@ impl Producer {
         self.begin(durability);
         tell(Told::Streaming(head, durability));
 
-        let mut source = source;
-        let end = self.pump(&mut source, again, &mut log, durability).await;
+        self.durable = durability == Durability::Durable;
+        let mut source = Some(source);
+        let end = self.pump(&mut source, onward, &mut log).await;
         let whole = matches!(&end, Some(End::Done(done)) if matches!(done.end, DoneBy::Sentinel));
-        let source = whole.then_some(source);
+        let source = source.filter(|_| whole);
         match end {
             // Boxed, like all that happens once: what a generation holds while it idles is its pump.
             Some(end) => Box::pin(self.finish(end, &mut log)).await,

@@ -2,9 +2,12 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use streamweld_dialect::FailureClass;
+
+use crate::migration::Backends;
 
 /// The body of one attempt.
 ///
@@ -14,6 +17,12 @@ pub trait ByteSource: Send {
     /// The next piece of the body: its bytes are given to `take`, decoded from any content coding, where they lie.
     /// [`Read::Data`] follows each call of it. A caller may poll on until `Pending` to gather all that is ready.
     fn poll_read(&mut self, cx: &mut Context<'_>, take: &mut impl FnMut(&[u8])) -> Poll<Read>;
+
+    /// The same body with these bytes, which were read from it, in front again.
+    #[must_use]
+    fn behind(self, ahead: Vec<u8>) -> Self
+    where
+        Self: Sized;
 }
 
 /// Asks the backend for the rest of an answer that broke off, behind the last event that was staged.
@@ -21,6 +30,24 @@ pub trait ByteSource: Send {
 /// `None`: it cannot be asked for. The future gives a body whose first event is the one behind that; or `None` when there
 /// is no such body, and the answer has ended where it broke off. It is dropped when something else ends the answer.
 pub type Again<S> = Box<dyn FnMut() -> Option<Rest<S>> + Send>;
+
+/// What a producer may do when an attempt has failed.
+pub struct Onward<S> {
+    /// The rest of the very answer, from the backend that has it.
+    pub again: Option<Again<S>>,
+    /// Other backends.
+    pub backends: Option<Arc<dyn Backends<S>>>,
+}
+
+impl<S> Default for Onward<S> {
+    /// Nothing.
+    fn default() -> Self {
+        Self {
+            again: None,
+            backends: None,
+        }
+    }
+}
 
 /// What [`Again`] waits for.
 pub type Rest<S> = Pin<Box<dyn Future<Output = Option<S>> + Send>>;

@@ -1,15 +1,23 @@
 //! The attempts of one generation: who is asked, and who is asked next when that came to nothing (protocol.md 8.7).
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod place;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
 use http::{Request, Response};
-use streamweld_generation::Handle;
-use streamweld_upstream::fleet::{Member, MemberId, Permit};
+use http_body::Body as _;
+use streamweld_dialect::Added;
+use streamweld_generation::migration::{Backends, Bounds, Candidate, Later, Within, with_more};
+use streamweld_generation::{Handle, Leg};
+use streamweld_upstream::fleet::{Member, MemberId, Permit, Wanted};
 use streamweld_upstream::{ErrorKind, Source, UpstreamError};
 
+use self::place::Place;
 use crate::app::App;
 use crate::request_body::RequestBody;
+use crate::source::AttemptSource;
 
 /// What it takes to ask again.
 pub(crate) struct Attempts {
@@ -25,6 +33,7 @@ pub(crate) struct Attempts {
 #[derive(Default)]
 struct Asked {
     now: Option<Arc<Member>>,
+    added: Option<Added>,
     failed: Vec<MemberId>,
 }
 
@@ -49,34 +58,43 @@ impl Attempts {
     }
 
     /// Asks for the answer, of one backend after the other while they fail without having begun one. When nobody is left,
-    /// the last one's own answer is the answer.
+    /// the last one's own answer is the answer. `once` is the body where it was not kept.
     pub(crate) async fn answer(
         &self,
         first: Permit,
-        body: RequestBody,
+        once: RequestBody,
     ) -> Result<Response<Source>, UpstreamError> {
-        let (mut permit, mut body) = (first, body);
+        let (mut permit, mut once) = (first, Some(once));
         for left in (0..self.app.backends.migration.attempts.get()).rev() {
-            let answer = self.ask(permit, body).await;
+            let body = once.take().unwrap_or_else(RequestBody::empty);
+            let (body, added) = self.body_for(permit.member(), body);
+            self.lock().added = added;
+            let answer = self.send(permit, body).await;
             let failed = match &answer {
                 Ok(response) => response.status().is_server_error(),
                 Err(error) => is_the_backends_fault(error),
             };
-            let next = (failed && left > 0).then(|| self.next());
-            let Some(next) = next.flatten() else {
+            let Some(next) = (failed && left > 0).then(|| self.next()).flatten() else {
                 return answer;
             };
             tracing::info!(
                 stream_id = %self.handle.spec().id,
                 from = self.handle.backend().as_ref(),
-                to = next.0.member().name(),
+                to = next.member().name(),
                 why = %why(&answer),
-                "asked another backend"
+                "another backend is asked"
             );
-            self.begin(&next.0);
-            (permit, body) = next;
+            self.begin(&next);
+            permit = next;
         }
         unreachable!("the last attempt returns its answer")
+    }
+
+    /// The attempt that is under way.
+    pub(crate) fn leg(&self) -> Option<Leg> {
+        let asked = self.lock();
+        let member = asked.now.as_ref()?;
+        Some(self.leg_of(member, asked.added))
     }
 
     /// The request as the app made it, but for its body.
@@ -91,8 +109,8 @@ impl Attempts {
     }
 
     /// Another backend for the same request, if there is one and the request was kept.
-    fn next(&self) -> Option<(Permit, RequestBody)> {
-        let body = self.body.clone()?;
+    fn next(&self) -> Option<Permit> {
+        self.body.as_ref()?;
         let failed = {
             let mut asked = self.lock();
             let now = asked.now.take();
@@ -100,8 +118,7 @@ impl Attempts {
             asked.failed.clone()
         };
         let dialect = self.handle.spec().dialect;
-        let permit = self.app.backends.pick(dialect, &failed).ok()?;
-        Some((permit, RequestBody::again(body)))
+        self.app.backends.pick(dialect, &failed).ok()
     }
 
     fn begin(&self, permit: &Permit) {
@@ -109,17 +126,94 @@ impl Attempts {
         self.handle.attempt(permit.member().name());
     }
 
-    async fn ask(
+    /// The body as this backend gets it.
+    fn body_for(&self, member: &Member, once: RequestBody) -> (RequestBody, Option<Added>) {
+        let Some(kept) = &self.body else {
+            return (once, None);
+        };
+        let backends = &self.app.backends;
+        let policy = backends.migration.policy(member.group());
+        let dialect = self.handle.spec().dialect;
+        let (body, added) = with_more(backends.known_engine(member), policy, dialect, kept);
+        (RequestBody::again(body), added)
+    }
+
+    async fn send(
         &self,
         permit: Permit,
         body: RequestBody,
     ) -> Result<Response<Source>, UpstreamError> {
-        let request = self.request.clone().map(|()| body);
-        permit.send(&self.app.client, request).await
+        let mut request = self.request.clone();
+        if let Some(length) = body.size_hint().exact().filter(|_| self.body.is_some()) {
+            request.headers_mut().insert(CONTENT_LENGTH, length.into());
+        }
+        permit.send(&self.app.client, request.map(|()| body)).await
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Asked> {
+    fn leg_of(&self, member: &Member, added: Option<Added>) -> Leg {
+        let backends = &self.app.backends;
+        Leg {
+            backend: Arc::from(member.name()),
+            member: member.id().get(),
+            group: member.group().map(Arc::from),
+            policy: backends.migration.policy(member.group()),
+            engine: backends.known_engine(member),
+            added,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// As a producer knows the backends.
+pub(crate) struct Others(pub(crate) Arc<Attempts>);
+
+impl Backends<AttemptSource> for Others {
+    fn pick(
+        &self,
+        from: &Leg,
+        within: Within,
+        failed: &[u64],
+    ) -> Option<Box<dyn Candidate<AttemptSource>>> {
+        let exclude: Vec<_> = failed.iter().copied().map(MemberId::of).collect();
+        let group = from.group.as_deref();
+        if within == Within::Group && group.is_none() {
+            return None;
+        }
+        let backends = &self.0.app.backends;
+        let wanted = Wanted {
+            group: group.filter(|_| within == Within::Group),
+            exclude: &exclude,
+            family: Some(backends.family(self.0.handle.spec().dialect)),
+            even_down: false,
+        };
+        let permit = backends.fleet.pick(&wanted).ok()?;
+        Some(Box::new(Place::new(
+            Arc::clone(&self.0),
+            permit,
+            MemberId::of(from.member),
+        )))
+    }
+
+    fn changed(&self) -> Later<()> {
+        let mut changes = self.0.app.backends.fleet.changes();
+        Box::pin(async move { changes.changed().await })
+    }
+
+    fn request(&self) -> Option<Bytes> {
+        self.0.body.clone()
+    }
+
+    fn bounds(&self) -> Bounds {
+        let migration = &self.0.app.backends.migration;
+        Bounds {
+            attempts: migration.attempts,
+            moves: migration.moves,
+            wait: migration.wait,
+            begin: migration.begin(),
+        }
     }
 }
 

@@ -1,7 +1,12 @@
 //! The backends of one server, and who of them is asked next.
 
-use streamweld_dialect::Dialect;
-use streamweld_upstream::fleet::{Family, Fleet, MemberId, Permit, Reach, Spec, SpecError, Wanted};
+use std::sync::Arc;
+
+use streamweld_dialect::{Dialect, Engine};
+use streamweld_generation::migration::{Facts, Probed};
+use streamweld_upstream::fleet::{
+    self, Family, Fleet, Member, MemberId, Permit, Reach, Spec, SpecError, Wanted,
+};
 
 use crate::config::MigrationConfig;
 use crate::error::{Error, ErrorCode};
@@ -17,7 +22,7 @@ pub(crate) struct Backends {
 impl Backends {
     pub(crate) fn new(
         specs: Vec<Spec>,
-        config: streamweld_upstream::fleet::Config,
+        config: fleet::Config,
         migration: MigrationConfig,
     ) -> Result<Self, Vec<SpecError>> {
         let several = specs.len() > 1 || specs.iter().any(|spec| spec.reach == Reach::EveryAddress);
@@ -37,7 +42,7 @@ impl Backends {
     pub(crate) fn pick(&self, dialect: Dialect, exclude: &[MemberId]) -> Result<Permit, Error> {
         let wanted = Wanted {
             exclude,
-            family: Some(family(dialect)),
+            family: Some(self.family(dialect)),
             even_down: true,
             ..Wanted::default()
         };
@@ -45,16 +50,46 @@ impl Backends {
             .pick(&wanted)
             .map_err(|none| Error::new(ErrorCode::BackendUnavailable, none.to_string()))
     }
+
+    /// What software a backend is, as far as it is known.
+    pub(crate) fn known_engine(&self, member: &Member) -> Option<Engine> {
+        engine(member.engine())
+    }
+
+    /// What is known of a backend that could go on with what `from` began.
+    pub(crate) fn facts(&self, member: &Member, _from: MemberId, dialect: Dialect) -> Facts {
+        let engine = self.known_engine(member);
+        Facts {
+            name: Arc::from(member.name()),
+            engine,
+            group: member.group().map(Arc::from),
+            same_model: Probed::Yes,
+            keeps_prefix: Probed::Yes,
+            methods: engine.map_or(Vec::new(), |engine| engine.methods(dialect).to_vec()),
+            context: None,
+            has_credential: true,
+        }
+    }
+
+    /// The vendor whose API a dialect is.
+    pub(crate) fn family(&self, dialect: Dialect) -> Family {
+        match dialect {
+            Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::OpenAiResponses => {
+                Family::Openai
+            }
+            Dialect::AnthropicMessages => Family::Anthropic,
+            Dialect::Gemini => Family::Gemini,
+            Dialect::Mcp | Dialect::Generic => Family::Unknown,
+        }
+    }
 }
 
-/// The vendor whose API a dialect is.
-fn family(dialect: Dialect) -> Family {
-    match dialect {
-        Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::OpenAiResponses => {
-            Family::Openai
-        }
-        Dialect::AnthropicMessages => Family::Anthropic,
-        Dialect::Gemini => Family::Gemini,
-        Dialect::Mcp | Dialect::Generic => Family::Unknown,
+/// Those whose answers can be continued.
+fn engine(engine: fleet::Engine) -> Option<Engine> {
+    match engine {
+        fleet::Engine::Vllm => Some(Engine::Vllm),
+        fleet::Engine::Sglang => Some(Engine::Sglang),
+        fleet::Engine::LlamaCpp => Some(Engine::LlamaCpp),
+        _ => None,
     }
 }

@@ -7,7 +7,6 @@
 //!                       Producer task ── Told ──> the response
 //! ```
 
-use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -17,16 +16,17 @@ use http::{Method, Request, Response, StatusCode, request};
 use streamweld_dialect::{Dialect, model_in_path};
 use streamweld_generation::lifecycle::End;
 use streamweld_generation::{
-    Access, Again, Answer, Attached, Durability, Handle, Head, OrphanPolicy, Presence, Producer,
-    RetryKey, Spec, Told,
+    Access, Answer, Attached, Durability, Handle, Head, Leg, Onward, OrphanPolicy, Presence,
+    Producer, RetryKey, Spec, Told, migration,
 };
 use streamweld_journal::{BodyDigest, Epoch, Seq, StreamId, Window, WindowConfig};
+use streamweld_upstream::fleet::Permit;
 use streamweld_upstream::{Coding, Source, UpstreamError};
 use tokio::sync::oneshot;
 
 use crate::app::{App, Peer};
 use crate::attach::{self, Readable, Reading};
-use crate::attempts::Attempts;
+use crate::attempts::{Attempts, Others};
 use crate::body::Body;
 use crate::capability::{Grant, Scope};
 use crate::client_body::ClientBody;
@@ -272,14 +272,14 @@ impl Candidate {
             }
         };
         let outgoing = forward::outgoing(app, &self.parts, forward::MayStream::Yes, None);
+        let whole = app.backends.are_several().then(|| self.body.whole());
+        let whole = whole.flatten();
+        let kept = whole.is_some();
         let attempts = Attempts::new(
             Arc::clone(app),
             Arc::clone(&handle),
             outgoing,
-            app.backends
-                .are_several()
-                .then(|| self.body.whole())
-                .flatten(),
+            whole,
             &permit,
         );
         let again = (dialect == Dialect::OpenAiResponses).then(|| {
@@ -288,14 +288,26 @@ impl Candidate {
             app.producers.spawn(learn);
             reattach::again(app, &handle, &attempts)
         });
-        let body = self.body.teed(Arc::clone(&handle));
+        let body = if kept {
+            self.body.seen_whole(Arc::clone(&handle));
+            RequestBody::empty()
+        } else {
+            self.body.teed(Arc::clone(&handle))
+        };
+        let backends: Arc<dyn migration::Backends<AttemptSource>> =
+            Arc::new(Others(Arc::clone(&attempts)));
+        let onward = Onward {
+            again,
+            backends: Some(backends),
+        };
         let (tell, told) = oneshot::channel();
         app.producers.spawn(produce(
             Arc::clone(app),
             producer,
             Arc::clone(&handle),
-            async move { attempts.answer(permit, body).await },
-            again,
+            attempts,
+            (permit, body),
+            onward,
             self.key,
             tell,
         ));
@@ -348,12 +360,14 @@ async fn produce(
     app: Arc<App>,
     producer: Producer,
     handle: Arc<Handle>,
-    send: impl Future<Output = Result<Response<Source>, UpstreamError>>,
-    again: Option<Again<AttemptSource>>,
+    attempts: Arc<Attempts>,
+    (permit, body): (Permit, RequestBody),
+    onward: Onward<AttemptSource>,
     key: Option<Key>,
     tell: oneshot::Sender<Told<HeadOf, Other>>,
 ) {
     let call = async {
+        let send = attempts.answer(permit, body);
         let answer = match key {
             // A backend with a queue may take minutes for its head: longer than a claim lives by itself.
             Some(key) => {
@@ -370,10 +384,10 @@ async fn produce(
                 .claim_body(key.0, handle.spec().id, body, SystemTime::now())
                 .await;
         }
-        judge(answer)
+        judge(answer, attempts.leg())
     };
     // The client may have gone meanwhile; then nobody needs to be told.
-    let run = pin!(producer.run(call, again, |told| drop(tell.send(told))));
+    let run = pin!(producer.run(call, onward, |told| drop(tell.send(told))));
     let Some(key) = key else {
         return run.await;
     };
@@ -407,7 +421,10 @@ fn compare(earlier: Option<BodyDigest>, digest: Option<BodyDigest>) -> Result<()
 const RENEWALS: u32 = 3;
 
 /// An event stream becomes a generation; everything else is passed through or told.
-fn judge(answer: Result<Response<Source>, UpstreamError>) -> Answer<AttemptSource, HeadOf, Other> {
+fn judge(
+    answer: Result<Response<Source>, UpstreamError>,
+    leg: Option<Leg>,
+) -> Answer<AttemptSource, HeadOf, Other> {
     let response = match answer {
         Ok(response) => response,
         Err(error) => return Answer::Other(Err(forward::unanswered(&error))),
@@ -421,6 +438,7 @@ fn judge(answer: Result<Response<Source>, UpstreamError>) -> Answer<AttemptSourc
     };
     let (parts, source) = response.into_parts();
     Answer::Stream {
+        leg,
         source: AttemptSource::new(source, coding),
         keep: cross_origin::kept(&parts.headers),
         head: (parts.status, parts.headers),

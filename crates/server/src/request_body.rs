@@ -82,6 +82,19 @@ impl RequestBody {
             .then(|| self.ahead.clone().unwrap_or_default())
     }
 
+    /// Looks at a body that was read ahead to its end, and tells `handle` what it is.
+    pub(crate) fn seen_whole(&self, handle: Arc<Handle>) {
+        let mut tee = Tee {
+            hash: self.target.clone(),
+            scan: RequestScan::new(),
+            handle,
+        };
+        if let Some(ahead) = &self.ahead {
+            tee.push(ahead);
+        }
+        tee.finish();
+    }
+
     /// Looks at everything that goes by, and tells `handle` once it has been seen whole.
     pub(crate) fn teed(mut self, handle: Arc<Handle>) -> Self {
         let mut tee = Box::new(Tee {

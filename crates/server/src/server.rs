@@ -104,6 +104,8 @@ impl Server {
                 },
                 times: Times {
                     max_duration: config.generation.max_duration,
+                    first_token: config.migration.first_token,
+                    between_tokens: config.migration.between_tokens,
                     ..Times::default()
                 },
                 heal,

@@ -22,14 +22,13 @@ impl AttemptSource {
             decoder: coding.map(|coding| Box::new(Decoder::new(coding))),
         }
     }
-
-    /// The same with these bytes in front of it.
-    pub(crate) fn behind(self, ahead: Vec<u8>) -> Self {
-        Self { ahead, ..self }
-    }
 }
 
 impl ByteSource for AttemptSource {
+    fn behind(self, ahead: Vec<u8>) -> Self {
+        Self { ahead, ..self }
+    }
+
     fn poll_read(&mut self, cx: &mut Context<'_>, take: &mut impl FnMut(&[u8])) -> Poll<Read> {
         if !self.ahead.is_empty() {
             take(&std::mem::take(&mut self.ahead));

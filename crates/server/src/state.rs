@@ -5,11 +5,14 @@ use serde::Serialize;
 use streamweld_generation::{
     OpenPayload, TerminalPayload, Whole, timestamp, transcript, whole_transcript,
 };
-use streamweld_journal::{Kind, Window};
+use streamweld_journal::{EntryBytes, Kind, Seq, Window};
 use tokio::time::timeout;
 
 use crate::app::App;
 use crate::attach::Readable;
+
+/// How many entries are read at once, so that the lock is held briefly.
+const PAGE: usize = 256;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct State {
@@ -93,6 +96,10 @@ impl State {
             (None, Some(payload)) => payload.attempts.max(1),
             (None, None) => 1,
         };
+        let migrations = match &found.handle {
+            Some(handle) => handle.moves(),
+            None => migrations(window),
+        };
         Self {
             object: "streamweld.stream",
             stream_id: window.id().to_string(),
@@ -116,10 +123,24 @@ impl State {
             level: app.shared.journal.level().map(|level| level.to_string()),
             readers: if runs { readers } else { 0 },
             attempts,
-            migrations: 0,
+            migrations,
             usage,
             terminal: terminal.and_then(|_| TerminalState::of(window)),
         }
+    }
+}
+
+/// The entries that say that another backend went on.
+fn migrations(window: &Window) -> u32 {
+    let (mut after, mut found) = (Seq::ZERO, 0);
+    loop {
+        let entries = window.entries(after, PAGE);
+        let Some(last) = entries.last() else {
+            return found;
+        };
+        after = last.seq;
+        let moved = |entry: &&EntryBytes| entry.kind == Kind::Migration;
+        found += u32::try_from(entries.iter().filter(moved).count()).unwrap_or(u32::MAX);
     }
 }
 

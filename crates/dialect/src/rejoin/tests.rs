@@ -137,7 +137,7 @@ fn counts_add_up() {
 }
 
 #[test]
-fn what_the_overlap_cost_is_not_counted_twice() {
+fn what_comes_again_is_counted_once() {
     let mut rejoin = behind(" of the");
     let counted = |content: &str, count: u64| {
         format!(
@@ -150,7 +150,7 @@ fn what_the_overlap_cost_is_not_counted_twice() {
     shows(
         &mut rejoin,
         &counted(" sea", 3),
-        r#"{"choices":[{"delta":{"content":" sea"}}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}"#,
+        r#"{"choices":[{"delta":{"content":" sea"}}],"usage":{"prompt_tokens":10,"completion_tokens":7,"total_tokens":17}}"#,
     );
 }
 

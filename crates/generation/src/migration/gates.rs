@@ -258,6 +258,7 @@ fn dialect(snapshot: &Snapshot<'_>) -> Option<String> {
 fn request_shape(snapshot: &Snapshot<'_>) -> Option<String> {
     let asked = match snapshot.asked {
         Ok(asked) => asked,
+        Err(_) if snapshot.request == Kept::TooLarge => return None,
         Err(error) => return Some(error.to_string()),
     };
     if !asked.unknown.is_empty() {
@@ -351,11 +352,21 @@ fn stop_sequence(snapshot: &Snapshot<'_>) -> Option<String> {
 }
 
 fn tokens(snapshot: &Snapshot<'_>) -> Option<String> {
+    if snapshot.request == Kept::TooLarge {
+        return None;
+    }
     let Ok(asked) = snapshot.asked else {
         return Some("the limits of the request are not known".to_owned());
     };
     let is_limited = asked.max_tokens.is_some() || asked.min_tokens.is_some();
-    let shown = match snapshot.answer.tokens {
+    let answer = &snapshot.answer;
+    // What has to come again is counted again.
+    let given = match (method(snapshot), answer.kept) {
+        (Some(Method::Prefill), Some(kept)) => Count::Exact(kept),
+        (Some(Method::Prefill), None) => Count::AtLeast(0),
+        (Some(Method::TokenIds) | None, _) => answer.tokens,
+    };
+    let shown = match given {
         Count::Exact(count) => count,
         Count::AtLeast(_) if is_limited => {
             return Some(
@@ -444,7 +455,14 @@ fn seam(snapshot: &Snapshot<'_>) -> Option<String> {
     let target = snapshot.target.as_ref()?;
     match method(snapshot) {
         Some(Method::TokenIds) => None,
-        Some(Method::Prefill) => Cut::of(snapshot.answer.text).err().map(|no| no.to_string()),
+        Some(Method::Prefill) => {
+            let is_greedy = snapshot.asked.is_ok_and(|asked| asked.greedy);
+            let drawn = refuse_if(
+                !is_greedy,
+                "the request lets tokens be drawn at random, so that what has to come again would be another",
+            );
+            drawn.or_else(|| Cut::of(snapshot.answer.text).err().map(|no| no.to_string()))
+        }
         None if snapshot.policy == Policy::Prefill => Some(format!(
             "{} cannot be told to go on with an answer",
             target.name

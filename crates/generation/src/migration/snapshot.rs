@@ -43,18 +43,22 @@ pub enum Trigger {
         /// Upstream said that the same request would fail again: an error of the kind 4xx.
         permanent: bool,
     },
-    /// Nothing came for too long.
-    Stalled,
-    /// Its backend failed its probes and nothing came either.
-    Unhealthy,
     /// An operator drains its backend.
     Drain,
     /// An operator moves it.
     Operator,
-    /// Its replica shuts down.
-    HandOver,
-    /// Its replica is gone.
-    OwnerLost,
+}
+
+impl Trigger {
+    /// The word in entries, logs and labels.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed { class, .. } => class.as_str(),
+            Self::Drain => "drain",
+            Self::Operator => "operator",
+        }
+    }
 }
 
 /// What may be done when an attempt fails after something of its answer was shown.
@@ -112,6 +116,8 @@ pub struct Answer<'a> {
     pub reasoning: bool,
     /// Tokens of it.
     pub tokens: Count,
+    /// How many of them a backend is given that goes on by prefill, where that can be told.
+    pub kept: Option<u64>,
     /// Tokens of its prompt.
     pub prompt_tokens: Option<u64>,
     /// Whether every token of prompt and answer is known by its id, and they agree with what upstream counted.

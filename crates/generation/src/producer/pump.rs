@@ -8,27 +8,31 @@ use streamweld_dialect::BodyEnd;
 use tokio::time::Instant;
 
 use super::Producer;
+use super::moving::{Found, Moving};
 use crate::alarm::Alarm;
 use crate::committer::Progress;
-use crate::handle::Durability;
 use crate::intake::At;
 use crate::lifecycle::{End, Signal};
 use crate::log::Log;
-use crate::source::{Again, ByteSource, Read, Rest};
+use crate::source::{Again, ByteSource, Onward, Read, Rest};
 
 /// How much is staged before it is committed.
 const BATCH: usize = 64 << 10;
 
 impl Producer {
     /// Reads until something ends the generation. `None`: the log is somebody else's, or an earlier call ended it.
-    pub(super) async fn pump<S: ByteSource>(
+    pub(super) async fn pump<S: ByteSource + 'static>(
         &mut self,
-        source: &mut S,
-        mut again: Option<Again<S>>,
+        source: &mut Option<S>,
+        onward: Onward<S>,
         log: &mut Log<'_>,
-        durability: Durability,
     ) -> Option<End> {
-        let durable = durability == Durability::Durable;
+        let Onward {
+            mut again,
+            backends,
+        } = onward;
+        let backends = backends.as_ref();
+        let durable = self.durable;
         let now = Instant::now().into_std();
         let begun = self.lifecycle.on(Signal::Head { durable }, now);
         if let Some(end) = begun.or_else(|| self.signals()) {
@@ -39,8 +43,8 @@ impl Producer {
         let begun = At::now();
         // Nothing was left to read at this moment, and the backend will wake the task: not asked again before it does.
         let mut drained = None;
-        // Asked for, with the end that stands when there is none.
-        let mut rest: Option<(Rest<S>, Read)> = None;
+        // What is waited for in place of the body.
+        let mut next = self.obey(backends).map(Next::Moving);
         loop {
             let wanted = self.deadline();
             if wanted < alarm.deadline() {
@@ -56,17 +60,21 @@ impl Producer {
                 }
                 let rung = match drained.take() {
                     Some(now) => alarm.poll_at(cx, now),
-                    None if rest.is_some() => {
-                        let asked = rest.as_mut().map(|(rest, _)| rest.as_mut().poll(cx));
-                        if let Some(Poll::Ready(found)) = asked {
-                            return Poll::Ready(Woke::Rest(found));
-                        }
-                        alarm.poll(cx)
-                    }
-                    None if log.is_behind() => alarm.poll(cx),
                     None => {
-                        if let Poll::Ready(gathered) = self.gather(source, begun, cx) {
-                            return Poll::Ready(Woke::Read(gathered));
+                        let woke = match (&mut next, &mut *source) {
+                            (Some(Next::Rest(rest, _)), _) => {
+                                rest.as_mut().poll(cx).map(Woke::Rest)
+                            }
+                            (Some(Next::Moving(moving)), _) => {
+                                moving.found.as_mut().poll(cx).map(Woke::Found)
+                            }
+                            (None, Some(source)) if !log.is_behind() => {
+                                self.gather(source, begun, cx).map(Woke::Read)
+                            }
+                            (None, _) => Poll::Pending,
+                        };
+                        if woke.is_ready() {
+                            return woke;
                         }
                         alarm.poll(cx)
                     }
@@ -82,14 +90,20 @@ impl Producer {
                 }
                 Woke::Log(Progress::Opened | Progress::Refused | Progress::Finished) => None,
                 Woke::Changed if log.is_lost(&handle) => return None,
-                Woke::Changed => self.signals(),
+                Woke::Changed => {
+                    let end = self.signals();
+                    if end.is_none() && next.is_none() {
+                        next = self.obey(backends).map(Next::Moving);
+                    }
+                    end
+                }
                 Woke::Read(gathered) => {
                     log.staged(handle.window().received());
                     match gathered {
                         Gathered::End(end) => Some(end),
                         Gathered::Last(last) => match self.ask_again(&last, &mut again) {
                             Some(asked) => {
-                                rest = Some((asked, last));
+                                next = Some(Next::Rest(asked, last));
                                 None
                             }
                             None => self.body_ended(last),
@@ -102,20 +116,51 @@ impl Producer {
                     }
                 }
                 Woke::Rest(Some(found)) => {
-                    rest = None;
-                    *source = found;
+                    next = None;
+                    *source = Some(found);
                     self.intake.begin_again();
                     None
                 }
-                Woke::Rest(None) => rest.take().and_then(|(_, last)| self.body_ended(last)),
+                Woke::Rest(None) => match next.take() {
+                    Some(Next::Rest(_, last)) => self.body_ended(last),
+                    Some(Next::Moving(_)) | None => None,
+                },
+                Woke::Found(found) => {
+                    let Some(Next::Moving(moving)) = next.take() else {
+                        unreachable!("it was found by this search")
+                    };
+                    let (body, end) = self.moved(moving, found);
+                    if body.is_some() {
+                        *source = body;
+                    }
+                    log.staged(handle.window().received());
+                    if end.is_none() {
+                        next = self.obey(backends).map(Next::Moving);
+                    }
+                    end
+                }
                 Woke::Deadline => {
                     let end = self.signals();
                     alarm.reset(self.deadline());
                     end
                 }
             };
-            if end.is_some() {
-                return end;
+            match (end, &mut next) {
+                (None, _) => {}
+                // It failed while somebody else was looked for: one search is enough.
+                (Some(End::Failed(failure)), Some(Next::Moving(moving))) => {
+                    *source = None;
+                    moving.failure = Some(failure);
+                }
+                (Some(End::Failed(failure)), None) if !self.lifecycle.is_ended() => {
+                    let Some(moving) = self.replace(backends, &failure) else {
+                        return Some(End::Failed(failure));
+                    };
+                    // Its backend may well go on without being heard.
+                    *source = None;
+                    next = Some(Next::Moving(moving));
+                }
+                (end, _) => return end,
             }
         }
     }
@@ -184,6 +229,14 @@ impl Producer {
     }
 }
 
+/// What a producer waits for in place of the body that it has, or had.
+enum Next<S> {
+    /// The rest of a cut answer, with the end that stands when there is none.
+    Rest(Rest<S>, Read),
+    /// Somebody who goes on.
+    Moving(Moving<S>),
+}
+
 /// What a running producer has been woken for.
 enum Woke<S> {
     /// The journal has said something.
@@ -194,6 +247,8 @@ enum Woke<S> {
     Read(Gathered),
     /// The backend has been asked for the rest of a cut answer, and has it or not.
     Rest(Option<S>),
+    /// A search for somebody who goes on is over.
+    Found(Found<S>),
     /// A time has come.
     Deadline,
 }

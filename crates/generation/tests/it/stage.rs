@@ -10,8 +10,8 @@ use bytes::Bytes;
 use streamweld_dialect::{Dialect, RequestShape};
 use streamweld_generation::{
     Access, Answer, Attached, ByteSource, Counters, CredentialHeaders, Durability, Handle,
-    HealBounds, Limits, OrphanPolicy, Presence, Producer, Read, Registry, RetryWindow, Shared,
-    Spec, Told,
+    HealBounds, Limits, Onward, OrphanPolicy, Presence, Producer, Read, Registry, RetryWindow,
+    Shared, Spec, Told,
 };
 use streamweld_journal::faulty::{Faults, Faulty};
 use streamweld_journal::{
@@ -75,6 +75,11 @@ struct Feed {
 }
 
 impl ByteSource for Feed {
+    fn behind(self, ahead: Vec<u8>) -> Self {
+        assert!(ahead.is_empty(), "no test reads ahead");
+        self
+    }
+
     fn poll_read(&mut self, cx: &mut Context<'_>, take: &mut impl FnMut(&[u8])) -> Poll<Read> {
         match self.reads.poll_recv(cx) {
             Poll::Ready(Some(Ok(bytes))) => {
@@ -145,6 +150,7 @@ impl Stage {
         let call = async move {
             match reply.await {
                 Ok(Reply::Stream) => Answer::Stream {
+                    leg: None,
                     source,
                     head: (),
                     keep: Vec::new(),
@@ -154,7 +160,7 @@ impl Stage {
             }
         };
         let waits = std::cell::Cell::new(Some(Presence::new(Arc::clone(&handle))));
-        let task = tokio::spawn(producer.run(call, None, move |answer| {
+        let task = tokio::spawn(producer.run(call, Onward::default(), move |answer| {
             drop(tell.send(answer));
         }));
         Self {

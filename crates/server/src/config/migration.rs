@@ -27,7 +27,15 @@ pub struct MigrationConfig {
     pub between_tokens: Option<Duration>,
 }
 
+/// Far beyond what any prompt takes that a reader would wait for.
+const BEGIN: Duration = Duration::from_secs(60);
+
 impl MigrationConfig {
+    /// How long a backend that is to go on may take for the beginning of what it adds.
+    pub(crate) fn begin(&self) -> Duration {
+        self.first_token.unwrap_or(BEGIN)
+    }
+
     /// What may be done for an answer of this group.
     #[must_use]
     pub fn policy(&self, group: Option<&str>) -> Policy {

@@ -14,6 +14,18 @@ use crate::Backend;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemberId(pub(super) u64);
 
+impl MemberId {
+    /// The number, for whoever does not know fleets.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The member of this number.
+    pub fn of(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// A backend as one of several.
 pub struct Member {
     id: MemberId,

@@ -31,6 +31,7 @@ fn good(asked: &Asked) -> Snapshot<'_> {
             tool_calls: false,
             reasoning: false,
             tokens: Count::Exact(4),
+            kept: Some(3),
             prompt_tokens: Some(10),
             ids: true,
         },
@@ -60,7 +61,7 @@ fn closed(snapshot: &Snapshot<'_>) -> Vec<Gate> {
 
 #[track_caller]
 fn refuses(gate: Gate, change: impl FnOnce(&mut Snapshot<'_>)) {
-    let asked = Asked::default();
+    let asked = greedy();
     let mut snapshot = good(&asked);
     change(&mut snapshot);
     assert_eq!(closed(&snapshot), [gate]);
@@ -68,7 +69,7 @@ fn refuses(gate: Gate, change: impl FnOnce(&mut Snapshot<'_>)) {
 
 #[track_caller]
 fn allows(change: impl FnOnce(&mut Snapshot<'_>)) {
-    let asked = Asked::default();
+    let asked = greedy();
     let mut snapshot = good(&asked);
     change(&mut snapshot);
     assert_eq!(closed(&snapshot), []);
@@ -77,6 +78,13 @@ fn allows(change: impl FnOnce(&mut Snapshot<'_>)) {
 #[track_caller]
 fn asking(asked: Asked, expected: &[Gate]) {
     assert_eq!(closed(&good(&asked)), expected, "{asked:?}");
+}
+
+fn greedy() -> Asked {
+    Asked {
+        greedy: true,
+        ..Asked::default()
+    }
 }
 
 fn hazard(hazard: Hazard) -> Asked {
@@ -137,14 +145,7 @@ fn only_what_can_be_mended_is_tried_elsewhere() {
     ] {
         refuses(Gate::FailureClass, |it| it.trigger = failed(class, false));
     }
-    for trigger in [
-        Trigger::Stalled,
-        Trigger::Unhealthy,
-        Trigger::Drain,
-        Trigger::Operator,
-        Trigger::HandOver,
-        Trigger::OwnerLost,
-    ] {
+    for trigger in [Trigger::Drain, Trigger::Operator] {
         allows(|it| it.trigger = trigger);
         refuses(Gate::FailureClass, |it| {
             it.trigger = trigger;
@@ -296,7 +297,7 @@ fn a_template_matters_where_text_is_given() {
 
 #[test]
 fn the_most_exact_method_is_taken_and_without_one_there_is_no_seam() {
-    let asked = Asked::default();
+    let asked = greedy();
     let mut snapshot = good(&asked);
     assert_eq!(method(&snapshot), Some(Method::TokenIds));
     snapshot.answer.ids = false;
@@ -312,4 +313,37 @@ fn the_most_exact_method_is_taken_and_without_one_there_is_no_seam() {
         it.policy = Policy::Exact;
         target(it).methods = &[Method::Prefill];
     });
+}
+
+#[test]
+fn what_is_drawn_at_random_does_not_come_again() {
+    let asked = Asked::default();
+    let mut snapshot = good(&asked);
+    assert_eq!(closed(&snapshot), []);
+    snapshot.answer.ids = false;
+    assert_eq!(closed(&snapshot), [Gate::Seam]);
+}
+
+#[test]
+fn what_has_to_come_again_by_prefill_is_counted_again() {
+    let asked = Asked {
+        max_tokens: Some(4),
+        ..greedy()
+    };
+    let mut snapshot = good(&asked);
+    // All four were shown; a backend that is given three writes the last one again, and then ends.
+    assert_eq!(closed(&snapshot), [Gate::Tokens]);
+    snapshot.answer.ids = false;
+    assert_eq!(closed(&snapshot), []);
+    snapshot.answer.kept = None;
+    assert_eq!(closed(&snapshot), [Gate::Tokens]);
+}
+
+#[test]
+fn a_request_that_was_not_kept_is_told_once() {
+    let asked = greedy();
+    let mut snapshot = good(&asked);
+    snapshot.request = Kept::TooLarge;
+    snapshot.asked = Err(Unreadable::NoObject);
+    assert_eq!(closed(&snapshot), [Gate::RequestTooLarge]);
 }

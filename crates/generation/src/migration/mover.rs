@@ -1,0 +1,514 @@
+//! From a trigger to the backend that goes on, or to the gates that refuse.
+//!
+//! ```text
+//!  nothing said yet ──> anew: the same request, elsewhere
+//!  else ──> gates without a target ──refused──────────────────────────────> Refused
+//!             │ open                                                          ▲
+//!             └──> a place ──> gates ──refused──> the next place ──none left──┤
+//!                    ▲           │ open                                       │
+//!                    └──failed── ask ──> seam ──broken────────────────────────┘
+//!                                          └──holds──> Moved
+//! ```
+//!
+//! It owns all that it looks at, so that a producer can drop it when something else ends the answer first.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use streamweld_dialect::{
+    Added, Asked, Before, Continuation, Dialect, Engine, Identity, Method, Part, Rejoin, SoFar,
+    Trail, Transcript, Unreadable,
+};
+use streamweld_journal::{Seq, Window, window_until};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::cut::Cut;
+use super::gates::{self, Gate, Verdict};
+use super::seam::{NoSeam, Seam};
+use super::{
+    Answer, Backends, Budget, Candidate, Count, Facts, JournalState, Judged, Kept, NotBegun,
+    Snapshot, Target, Trigger, Within,
+};
+use crate::handle::Handle;
+use crate::leg::{Leg, Reading};
+use crate::source::ByteSource;
+use crate::transcript::whole_transcript;
+
+/// One attempt that is to be replaced.
+pub(crate) struct Situation {
+    pub(crate) trigger: Trigger,
+    pub(crate) leg: Leg,
+    /// What was told of its tokens.
+    pub(crate) trail: Option<Trail>,
+    /// An event has said something.
+    pub(crate) said: bool,
+    /// How often the answer has moved.
+    pub(crate) moves: u32,
+    /// The journal has it.
+    pub(crate) durable: bool,
+    pub(crate) max_duration: Duration,
+    pub(crate) max_event: usize,
+}
+
+/// What became of it.
+pub(crate) enum Outcome<S> {
+    /// Another attempt goes on.
+    Moved(Box<Moved<S>>),
+    /// Gates refuse.
+    Refused(Judged),
+    /// Nobody could be asked, or all of them failed, while nothing had been said.
+    Nobody,
+}
+
+/// Another attempt, whose seam holds.
+pub(crate) struct Moved<S> {
+    pub(crate) source: S,
+    pub(crate) leg: Leg,
+    pub(crate) reading: Option<Box<Reading>>,
+    /// None where the request was simply made again.
+    pub(crate) method: Option<Method>,
+}
+
+/// How long a log that takes what was staged is waited for.
+const SETTLE: Duration = Duration::from_secs(2);
+/// How long nobody is asked after all have failed, at first; then twice as long each time.
+const BACKOFF: Duration = Duration::from_millis(250);
+
+/// Finds somebody who goes on.
+pub(crate) async fn move_on<S: ByteSource>(
+    backends: Arc<dyn Backends<S>>,
+    handle: Arc<Handle>,
+    situation: Situation,
+) -> Outcome<S> {
+    let mover = Mover {
+        backends,
+        handle,
+        situation,
+    };
+    if mover.situation.said {
+        mover.carry_on().await
+    } else {
+        mover.begin_anew().await
+    }
+}
+
+/// What the gates say now, and nothing else.
+pub(crate) async fn judge<S: ByteSource>(
+    backends: Arc<dyn Backends<S>>,
+    handle: Arc<Handle>,
+    situation: Situation,
+) -> Judged {
+    let mover = Mover {
+        backends,
+        handle,
+        situation,
+    };
+    let answer = mover.answer().await;
+    let failed = [mover.situation.leg.member];
+    let place = mover
+        .backends
+        .pick(&mover.situation.leg, Within::Group, &failed);
+    answer.judge(&mover, place.map(|place| place.facts()).as_ref())
+}
+
+struct Mover<S> {
+    backends: Arc<dyn Backends<S>>,
+    handle: Arc<Handle>,
+    situation: Situation,
+}
+
+/// What the answer is, so far.
+struct SoFarShown {
+    transcript: Transcript,
+    journal: JournalState,
+    request: Option<Bytes>,
+    asked: Result<Asked, Unreadable>,
+}
+
+impl<S: ByteSource> Mover<S> {
+    fn window(&self) -> &Arc<Window> {
+        self.handle.window()
+    }
+
+    fn dialect(&self) -> Dialect {
+        self.handle.spec().dialect
+    }
+
+    /// Whether it was not asked for by somebody who can wait.
+    fn is_urgent(&self) -> bool {
+        matches!(self.situation.trigger, Trigger::Failed { .. })
+    }
+
+    /// Asks for the whole answer elsewhere.
+    async fn begin_anew(&self) -> Outcome<S> {
+        let begun = self.window().received() > Seq::FIRST;
+        let joins = matches!(
+            self.dialect(),
+            Dialect::OpenAiChat | Dialect::OpenAiCompletions
+        );
+        let Some(request) = self.backends.request().filter(|_| joins || !begun) else {
+            return Outcome::Nobody;
+        };
+        let bounds = self.backends.bounds();
+        let mut places = Places::new(self, Within::All);
+        while self.handle.attempts() < bounds.attempts.get() {
+            let Some(place) = places.next().await else {
+                break;
+            };
+            let (body, added) = self.first_body(&*place, &request);
+            let leg = place.leg(added);
+            places.failed.push(leg.member);
+            let Ok(source) = place.ask(body).await else {
+                continue;
+            };
+            let moved = |source, rejoin: Option<Rejoin>| {
+                let reading = (added.is_some() || rejoin.is_some())
+                    .then(|| Box::new(Reading::new(added, rejoin, Trail::default())));
+                Outcome::Moved(Box::new(Moved {
+                    source,
+                    leg: leg.clone(),
+                    reading,
+                    method: None,
+                }))
+            };
+            if !begun {
+                return moved(source, None);
+            }
+            let transcript = whole_transcript(self.window(), self.dialect())
+                .await
+                .transcript;
+            let rejoin = Rejoin::new(identity(&transcript), Before::default(), "");
+            let seam = Seam::new(self.dialect(), rejoin.clone(), None);
+            let held = timeout(bounds.begin, seam.hold(source, self.situation.max_event));
+            if let Ok(Ok(source)) = held.await {
+                return moved(source, Some(rejoin));
+            }
+        }
+        Outcome::Nobody
+    }
+
+    /// Has somebody else go on behind what was said.
+    async fn carry_on(&self) -> Outcome<S> {
+        let shown = self.answer().await;
+        let bounds = self.backends.bounds();
+        let mut judged = shown.judge(self, None);
+        // What refuses whoever goes on needs nobody to wait for.
+        if judged.refusing().any(|gate| gate != Gate::BackendAvailable) {
+            return Outcome::Refused(judged);
+        }
+        let mut places = Places::new(self, Within::Group);
+        let mut begun = 0;
+        while begun < bounds.moves {
+            let Some(place) = places.next().await else {
+                break;
+            };
+            let facts = place.facts();
+            judged = shown.judge(self, Some(&facts));
+            let member = place.leg(None).member;
+            let Some(method) = judged.method.filter(|_| judged.is_open()) else {
+                places.unfit.push(member);
+                continue;
+            };
+            places.failed.push(member);
+            let joint = match shown.joint(self, &*place, method) {
+                Ok(joint) => joint,
+                Err(why) => return Outcome::Refused(close(judged, Gate::Seam, why)),
+            };
+            let leg = place.leg(joint.added);
+            let source = match place.ask(Bytes::from(joint.body)).await {
+                Ok(source) => source,
+                Err(NotBegun::Refused(status)) => {
+                    let why = format!("{} refused to go on, with status {status}", facts.name);
+                    judged = close(judged, Gate::Seam, why);
+                    places.unfit.push(member);
+                    continue;
+                }
+                Err(NotBegun::Failed) => continue,
+            };
+            begun += 1;
+            let seam = Seam::new(self.dialect(), joint.rejoin.clone(), joint.sent);
+            let held = timeout(bounds.begin, seam.hold(source, self.situation.max_event));
+            match held.await {
+                Ok(Ok(source)) => {
+                    let reading = Reading::new(joint.added, Some(joint.rejoin), joint.trail);
+                    return Outcome::Moved(Box::new(Moved {
+                        source,
+                        leg,
+                        reading: Some(Box::new(reading)),
+                        method: Some(method),
+                    }));
+                }
+                Ok(Err(NoSeam::Broken(why))) => {
+                    let why = format!("{} was asked to go on, and {why}", facts.name);
+                    return Outcome::Refused(close(judged, Gate::Seam, why));
+                }
+                Ok(Err(NoSeam::Failed)) | Err(_) => {}
+            }
+        }
+        if judged.is_open() {
+            let why = "every backend that could go on has failed, too".to_owned();
+            judged = close(judged, Gate::BackendAvailable, why);
+        }
+        Outcome::Refused(judged)
+    }
+
+    async fn answer(&self) -> SoFarShown {
+        let window = self.window();
+        let settled = timeout(
+            SETTLE,
+            window_until(window, |window| window.committed() >= window.received()),
+        );
+        let is_settled = settled.await.is_ok() && !window.is_exposed();
+        let whole = whole_transcript(window, self.dialect()).await;
+        let journal = match is_settled {
+            // The ring has let go of the beginning.
+            _ if !self.situation.durable || whole.earliest > Seq::FIRST => JournalState::Incomplete,
+            true => JournalState::Complete,
+            false => JournalState::Behind,
+        };
+        let request = self.backends.request();
+        let asked = match &request {
+            Some(body) => Asked::read(self.dialect(), body),
+            None => Err(Unreadable::NoObject),
+        };
+        SoFarShown {
+            transcript: whole.transcript,
+            journal,
+            request,
+            asked,
+        }
+    }
+
+    /// The app's request with what is asked of this engine beyond it.
+    fn first_body(&self, place: &dyn Candidate<S>, request: &Bytes) -> (Bytes, Option<Added>) {
+        let leg = place.leg(None);
+        with_more(leg.engine, leg.policy, self.dialect(), request)
+    }
+}
+
+/// The app's request with what a later continuation needs, where policy and engine allow one and nothing in the request
+/// stands in the way.
+#[must_use]
+pub fn with_more(
+    engine: Option<Engine>,
+    policy: super::Policy,
+    dialect: Dialect,
+    request: &Bytes,
+) -> (Bytes, Option<Added>) {
+    let add = || {
+        let engine = engine.filter(|_| policy != super::Policy::Off)?;
+        let text = std::str::from_utf8(request).ok()?;
+        let asked = Asked::read(dialect, request).ok()?;
+        let hopeless = !asked.unknown.is_empty() || !asked.hazards.is_empty();
+        Added::to(engine, dialect, text).filter(|_| !hopeless)
+    };
+    match add() {
+        Some((body, added)) => (Bytes::from(body), Some(added)),
+        None => (request.clone(), None),
+    }
+}
+
+/// How one backend is told to go on, and what it has to begin with.
+struct Joint {
+    body: String,
+    added: Option<Added>,
+    rejoin: Rejoin,
+    sent: Option<Vec<u32>>,
+    trail: Trail,
+}
+
+impl SoFarShown {
+    fn judge<S: ByteSource>(&self, mover: &Mover<S>, facts: Option<&Facts>) -> Judged {
+        let situation = &mover.situation;
+        let text = self.transcript.text();
+        let trail = situation.trail.as_ref();
+        let trail = trail.filter(|trail| trail.text() == text.len());
+        let kept = Cut::of(text).ok();
+        let tokens = trail.and_then(Trail::tokens).map(Count::Exact);
+        let usage = self.transcript.usage();
+        let at_least = usage.and_then(|usage| usage.completion_tokens).unwrap_or(0);
+        let finished = self
+            .transcript
+            .parts()
+            .any(|(_, part)| part == Part::Closed);
+        let snapshot = Snapshot {
+            trigger: situation.trigger,
+            policy: situation.leg.policy,
+            dialect: mover.dialect(),
+            stop_requested: mover.handle.stop_asked().is_some(),
+            journal: self.journal,
+            duration: Budget {
+                used: mover.handle.begun().elapsed(),
+                of: situation.max_duration,
+            },
+            migrations: Budget {
+                used: situation.moves,
+                of: mover.backends.bounds().moves,
+            },
+            request: match self.request {
+                Some(_) => Kept::Whole,
+                None => Kept::TooLarge,
+            },
+            asked: self.asked.as_ref().map_err(|error| *error),
+            answer: Answer {
+                text,
+                choices: self.transcript.parts().count(),
+                finished,
+                tool_calls: self.transcript.has_tool_calls(),
+                reasoning: self.transcript.reasoning_events() > 0,
+                tokens: tokens.unwrap_or(Count::AtLeast(at_least)),
+                kept: kept.and_then(|cut| trail?.tokens_of(cut.kept.len())),
+                prompt_tokens: trail.and_then(Trail::prompt_tokens),
+                ids: trail.is_some_and(|trail| trail.ids().is_ok_and(|ids| !ids.unsure)),
+            },
+            target: facts.map(|facts| Target {
+                name: &facts.name,
+                engine: facts.engine,
+                group: facts.group.as_deref(),
+                same_model: facts.same_model,
+                keeps_prefix: facts.keeps_prefix,
+                methods: &facts.methods,
+                context: facts.context,
+                has_credential: facts.has_credential,
+            }),
+            group: situation.leg.group.as_deref(),
+        };
+        Judged {
+            verdicts: gates::evaluate(&snapshot),
+            target: facts.map(|facts| facts.name.to_string()),
+            method: gates::method(&snapshot),
+        }
+    }
+
+    /// The request that goes on, and what has to come first.
+    fn joint<S: ByteSource>(
+        &self,
+        mover: &Mover<S>,
+        place: &dyn Candidate<S>,
+        method: Method,
+    ) -> Result<Joint, String> {
+        let request = self.request.as_ref().ok_or("the request was not kept")?;
+        let (first, added) = mover.first_body(place, request);
+        let first = std::str::from_utf8(&first).map_err(|error| error.to_string())?;
+        let engine = place.leg(None).engine.ok_or("its engine is not known")?;
+        let text = self.transcript.text();
+        let told = mover.situation.trail.as_ref();
+        let told = told.filter(|trail| trail.text() == text.len());
+        let body = |so_far, tokens| {
+            let continuation = Continuation {
+                engine,
+                so_far,
+                tokens,
+            };
+            let body = continuation.body(mover.dialect(), first);
+            body.map_err(|error| error.to_string())
+        };
+        let prompt_tokens = told.and_then(Trail::prompt_tokens);
+        let rejoin = |completion_tokens, overlap| {
+            let before = Before {
+                prompt_tokens,
+                completion_tokens,
+            };
+            Rejoin::new(identity(&self.transcript), before, overlap)
+        };
+        match method {
+            Method::TokenIds => {
+                let trail = told.ok_or("no ids were told")?;
+                let ids = trail.ids().map_err(|error| error.to_string())?;
+                Ok(Joint {
+                    body: body(SoFar::Ids(&ids.all), ids.of_answer)?,
+                    added,
+                    rejoin: rejoin(ids.of_answer, ""),
+                    sent: Some(ids.all.clone()),
+                    trail: Trail::behind_ids(ids.all, ids.of_answer, text.len()),
+                })
+            }
+            Method::Prefill => {
+                let cut = Cut::of(text).map_err(|error| error.to_string())?;
+                let counted = told.and_then(|trail| trail.tokens_of(cut.kept.len()));
+                let usage = self.transcript.usage();
+                let estimate = || usage.and_then(|usage| usage.completion_tokens).unwrap_or(0);
+                let kept = counted.unwrap_or_else(estimate);
+                Ok(Joint {
+                    body: body(SoFar::Text(cut.kept), kept)?,
+                    added,
+                    rejoin: rejoin(kept, cut.dropped),
+                    sent: None,
+                    trail: Trail::behind_text(kept, cut.kept.len()),
+                })
+            }
+        }
+    }
+}
+
+/// Who is asked, one after the other.
+struct Places<'a, S> {
+    mover: &'a Mover<S>,
+    within: Within,
+    /// Those that have failed in this round.
+    failed: Vec<u64>,
+    /// Those that will not do, whatever happens.
+    unfit: Vec<u64>,
+    until: Option<Instant>,
+    backoff: Duration,
+}
+
+impl<'a, S: ByteSource> Places<'a, S> {
+    fn new(mover: &'a Mover<S>, within: Within) -> Self {
+        let wait = mover.backends.bounds().wait;
+        Self {
+            mover,
+            within,
+            failed: vec![mover.situation.leg.member],
+            unfit: Vec::new(),
+            until: mover.is_urgent().then(|| Instant::now() + wait),
+            backoff: BACKOFF,
+        }
+    }
+
+    /// The next place. When all have failed and there is time, they are asked once more, the one that was left too: it may
+    /// be back.
+    async fn next(&mut self) -> Option<Box<dyn Candidate<S>>> {
+        loop {
+            let changed = self.mover.backends.changed();
+            let not = [&self.failed[..], &self.unfit].concat();
+            let leg = &self.mover.situation.leg;
+            if let Some(place) = self.mover.backends.pick(leg, self.within, &not) {
+                return Some(place);
+            }
+            let until = self.until?;
+            let now = Instant::now();
+            if now >= until {
+                return None;
+            }
+            let _ = timeout_at(until.min(now + self.backoff), changed).await;
+            if now + self.backoff <= Instant::now() {
+                self.failed.clear();
+                self.backoff *= 2;
+            }
+        }
+    }
+}
+
+/// What the reader knows the answer by.
+fn identity(transcript: &Transcript) -> Identity {
+    let json = |text: &str| serde_json::to_string(text).expect("text is JSON");
+    Identity {
+        id: transcript.id().map(json),
+        created: transcript.created().map(|created| created.to_string()),
+        model: transcript.model().map(json),
+    }
+}
+
+/// The verdicts with one gate closed that was open.
+fn close(mut judged: Judged, gate: Gate, why: String) -> Judged {
+    let verdicts = judged.verdicts.iter_mut();
+    for verdict in verdicts.filter(|verdict| verdict.gate == gate) {
+        *verdict = Verdict {
+            gate,
+            refusal: Some(why.clone()),
+        };
+    }
+    judged
+}
