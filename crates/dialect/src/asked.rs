@@ -54,6 +54,8 @@ pub enum Hazard {
     Media,
     /// The prompt may be shortened.
     Truncation,
+    /// The app has written the beginning of the answer itself.
+    Prefilled,
     /// State of the engine beside the prompt: embeddings, caches, adapters that are named per request.
     EngineState,
 }
@@ -75,6 +77,7 @@ impl Hazard {
             Self::Echo => "echo",
             Self::Media => "media",
             Self::Truncation => "truncation",
+            Self::Prefilled => "prefilled",
             Self::EngineState => "engine_state",
         }
     }
@@ -132,6 +135,9 @@ impl Asked {
         {
             asked.hazards.remove(&Hazard::Tools);
         }
+        if members.get("messages").is_some_and(ends_with_an_answer) {
+            asked.hazards.insert(Hazard::Prefilled);
+        }
         Ok(asked)
     }
 
@@ -170,6 +176,11 @@ fn fewer(one: Option<u64>, other: Option<u64>) -> Option<u64> {
         (Some(one), Some(other)) => Some(one.min(other)),
         _ => one.or(other),
     }
+}
+
+fn ends_with_an_answer(messages: &Value) -> bool {
+    let last = messages.as_array().and_then(|messages| messages.last());
+    last.is_some_and(|last| last.get("role").is_some_and(|role| role == "assistant"))
 }
 
 fn is_greedy(members: &Map<String, Value>) -> bool {

@@ -316,6 +316,17 @@ impl Handle {
         told.await.unwrap_or(Report::Over)
     }
 
+    /// Tells the producer something that nobody waits for.
+    pub fn tell(&self, order: Order) {
+        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(orders) = &mut *orders else { return };
+        // Once is enough.
+        if orders.iter().all(|asked| asked.order != order) {
+            orders.push(Asked::new(order).0);
+            self.changed.ring();
+        }
+    }
+
     /// The oldest wish that was not met yet.
     pub(crate) fn next_order(&self) -> Option<Asked> {
         let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);

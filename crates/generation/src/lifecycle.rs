@@ -320,6 +320,20 @@ impl Lifecycle {
         self.end(end)
     }
 
+    /// The attempt has sent nothing for `silent`, which is too long for a backend that is not well.
+    pub fn stalled(&mut self, silent: Duration, now: Instant) -> Option<End> {
+        let State::Streaming {
+            settled: None,
+            heard,
+            ..
+        } = &self.state
+        else {
+            return None;
+        };
+        let is_silent = now.saturating_duration_since(*heard) >= silent;
+        is_silent.then(|| self.ends(stall("its backend fails its probes, and it sent nothing")))
+    }
+
     /// Whether an event has said something, rather than only begun an answer.
     #[must_use]
     pub fn has_said(&self) -> bool {
@@ -437,14 +451,7 @@ impl Lifecycle {
             return None;
         };
         let stalled = self.stall(*heard).is_some_and(|at| now >= at);
-        stalled.then(|| {
-            End::Failed(Failure {
-                class: FailureClass::Stalled,
-                frame: None,
-                message: Some("it sent nothing for as long as is allowed".to_owned()),
-                code: None,
-            })
-        })
+        stalled.then(|| stall("it sent nothing for as long as is allowed"))
     }
 
     fn orphan_deadline(&self) -> Option<Instant> {
@@ -463,6 +470,15 @@ impl Lifecycle {
             (_, OrphanPolicy::CancelAfter(after)) => since.checked_add(after),
         }
     }
+}
+
+fn stall(message: &str) -> End {
+    End::Failed(Failure {
+        class: FailureClass::Stalled,
+        frame: None,
+        message: Some(message.to_owned()),
+        code: None,
+    })
 }
 
 #[cfg(test)]

@@ -7,21 +7,17 @@
 //!                       Producer task ── Told ──> the response
 //! ```
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
-use http::{Method, Request, Response, StatusCode, request};
+use http::{Method, Request, Response, request};
 use streamweld_dialect::{Dialect, model_in_path};
 use streamweld_generation::lifecycle::End;
 use streamweld_generation::{
-    Access, Answer, Attached, Durability, Handle, Head, Leg, Onward, OrphanPolicy, Presence,
-    Producer, RetryKey, Spec, Told, migration,
+    Access, Attached, Durability, Handle, Head, Onward, OrphanPolicy, Presence, Producer, RetryKey,
+    Spec, Told, migration,
 };
 use streamweld_journal::{BodyDigest, Epoch, Seq, StreamId, Window, WindowConfig};
-use streamweld_upstream::fleet::Permit;
-use streamweld_upstream::{Coding, Source, UpstreamError};
 use tokio::sync::oneshot;
 
 use crate::app::{App, Peer};
@@ -30,11 +26,12 @@ use crate::attempts::{Attempts, Others};
 use crate::body::Body;
 use crate::capability::{Grant, Scope};
 use crate::client_body::ClientBody;
+use crate::dispatch::{Sending, produce};
 use crate::error::{Error, ErrorCode};
 use crate::idempotency::{self, Key, Met, Waited};
 use crate::request_body::{RequestBody, RequestBodyError};
 use crate::source::AttemptSource;
-use crate::{cross_origin, forward, head, reattach, responses, streams};
+use crate::{forward, head, reattach, responses, streams};
 
 /// A request that may become a generation.
 pub(crate) struct Candidate {
@@ -47,9 +44,6 @@ pub(crate) struct Candidate {
     key: Option<Key>,
     retry: Option<RetryKey>,
 }
-
-type HeadOf = (StatusCode, HeaderMap);
-type Other = Result<Response<Source>, Error>;
 
 /// Serves a candidate.
 pub(crate) async fn serve(
@@ -305,10 +299,13 @@ impl Candidate {
             Arc::clone(app),
             producer,
             Arc::clone(&handle),
-            attempts,
-            (permit, body),
-            onward,
-            self.key,
+            Sending {
+                attempts,
+                first: permit,
+                body,
+                onward,
+                key: self.key,
+            },
             tell,
         ));
 
@@ -355,57 +352,6 @@ fn refuse_if_shutting_down(app: &App) -> Result<(), Error> {
     Ok(())
 }
 
-/// The task of one candidate: asks the backend, runs the producer, and settles the idempotency key.
-async fn produce(
-    app: Arc<App>,
-    producer: Producer,
-    handle: Arc<Handle>,
-    attempts: Arc<Attempts>,
-    (permit, body): (Permit, RequestBody),
-    onward: Onward<AttemptSource>,
-    key: Option<Key>,
-    tell: oneshot::Sender<Told<HeadOf, Other>>,
-) {
-    let call = async {
-        let send = attempts.answer(permit, body);
-        let answer = match key {
-            // A backend with a queue may take minutes for its head: longer than a claim lives by itself.
-            Some(key) => {
-                let every = app.journal.claim / RENEWALS;
-                idempotency::keep(&*app.shared.journal, key, &handle, every, send).await
-            }
-            None => send.await,
-        };
-        if let (Some(key), Some(body)) = (key, handle.body_digest()) {
-            // Compared again with the running generation anyway; this is for when that is over.
-            let _ = app
-                .shared
-                .journal
-                .claim_body(key.0, handle.spec().id, body, SystemTime::now())
-                .await;
-        }
-        judge(answer, attempts.leg())
-    };
-    // The client may have gone meanwhile; then nobody needs to be told.
-    let run = pin!(producer.run(call, onward, |told| drop(tell.send(told))));
-    let Some(key) = key else {
-        return run.await;
-    };
-    let free = || async {
-        let _ = app.shared.journal.release(key.0, handle.spec().id).await;
-    };
-    // Nobody can attach to what has no log. That it has none shows here only; elsewhere the claim would be waited for.
-    let free_if_degraded = async {
-        if handle.decided().await == Head::Streaming(Durability::Degraded) {
-            free().await;
-        }
-    };
-    tokio::join!(run, free_if_degraded);
-    if handle.has_failed() || handle.head() == Head::Dropped {
-        free().await;
-    }
-}
-
 /// Refuses a request with another body than the earlier one, where both are known.
 fn compare(earlier: Option<BodyDigest>, digest: Option<BodyDigest>) -> Result<(), Error> {
     match (earlier, digest) {
@@ -414,46 +360,6 @@ fn compare(earlier: Option<BodyDigest>, digest: Option<BodyDigest>) -> Result<()
             Err(Error::new(ErrorCode::IdempotencyKeyReused, message))
         }
         (Some(_) | None, Some(_) | None) => Ok(()),
-    }
-}
-
-/// How often a claim is renewed in the time after which it would lapse.
-const RENEWALS: u32 = 3;
-
-/// An event stream becomes a generation; everything else is passed through or told.
-fn judge(
-    answer: Result<Response<Source>, UpstreamError>,
-    leg: Option<Leg>,
-) -> Answer<AttemptSource, HeadOf, Other> {
-    let response = match answer {
-        Ok(response) => response,
-        Err(error) => return Answer::Other(Err(forward::unanswered(&error))),
-    };
-    if response.status() != StatusCode::OK || !head::is_event_stream(response.headers()) {
-        return Answer::Other(Ok(response));
-    }
-    let Some(coding) = coding(response.headers()) else {
-        let message = "the backend sent an event stream in a content coding that was not asked for";
-        return Answer::Other(Err(Error::new(ErrorCode::BackendBadResponse, message)));
-    };
-    let (parts, source) = response.into_parts();
-    Answer::Stream {
-        leg,
-        source: AttemptSource::new(source, coding),
-        keep: cross_origin::kept(&parts.headers),
-        head: (parts.status, parts.headers),
-    }
-}
-
-/// The coding of a body, if it has one. `None`: it is one that cannot be undone.
-pub(crate) fn coding(headers: &HeaderMap) -> Option<Option<Coding>> {
-    let mut codings = headers.get_all(CONTENT_ENCODING).iter();
-    let coding = codings.next().map(HeaderValue::as_bytes);
-    match (coding.map(Coding::parse), codings.next()) {
-        (None, _) | (Some(Ok(Coding::Identity)), None) => Some(None),
-        (Some(Ok(coding)), None) => Some(Some(coding)),
-        // Several fields are several codings, one upon the other.
-        (Some(Err(_)), _) | (_, Some(_)) => None,
     }
 }
 

@@ -26,6 +26,7 @@ mod connection;
 mod counted;
 mod cross_origin;
 mod descriptors;
+mod dispatch;
 mod durable;
 mod edge;
 mod elsewhere;
@@ -48,6 +49,7 @@ mod source;
 mod state;
 mod stream_body;
 mod streams;
+mod unhealthy;
 mod upgrade;
 
 pub use self::config::Config;

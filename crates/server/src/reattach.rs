@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use crate::app::App;
 use crate::attempts::Attempts;
 use crate::counted::number_of;
-use crate::durable;
+use crate::dispatch;
 use crate::head;
 use crate::request_body::RequestBody;
 use crate::responses::{first_id, id_of};
@@ -158,7 +158,7 @@ async fn ask(
     }
     let is_stream =
         response.status() == StatusCode::OK && head::is_event_stream(response.headers());
-    let Some(coding) = durable::coding(response.headers()).filter(|_| is_stream) else {
+    let Some(coding) = dispatch::coding(response.headers()).filter(|_| is_stream) else {
         return Err(No::Refused);
     };
     let source = AttemptSource::new(response.into_body(), coding);

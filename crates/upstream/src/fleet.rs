@@ -148,6 +148,11 @@ impl Fleet {
         }
     }
 
+    /// How its members are probed.
+    pub fn probes(&self) -> &Config {
+        self.config()
+    }
+
     fn config(&self) -> &Config {
         &self.shared.config
     }

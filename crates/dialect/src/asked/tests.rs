@@ -130,6 +130,18 @@ fn tools_that_may_not_be_called_are_none() {
 }
 
 #[test]
+fn an_answer_that_the_app_began_itself_is_a_hazard() {
+    let messages =
+        |last: &str| json!([{"role": "user", "content": "q"}, {"role": last, "content": "a"}]);
+    is_hazard(
+        Dialect::OpenAiChat,
+        json!({"messages": messages("assistant")}),
+        Hazard::Prefilled,
+    );
+    is_plain(Dialect::OpenAiChat, json!({"messages": messages("tool")}));
+}
+
+#[test]
 fn a_value_of_the_wrong_kind_is_not_harmless() {
     for members in [
         json!({"n": "1"}),

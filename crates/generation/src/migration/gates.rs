@@ -297,6 +297,7 @@ fn is_shape(hazard: Hazard, asked: &Asked) -> bool {
         | Hazard::Echo
         | Hazard::Media
         | Hazard::Truncation
+        | Hazard::Prefilled
         | Hazard::EngineState => true,
         Hazard::Tools
         | Hazard::ServerTools

@@ -1,5 +1,7 @@
 //! An operator's wish that a generation go on elsewhere, and what became of it.
 
+use std::time::Duration;
+
 use streamweld_dialect::Method;
 use tokio::sync::oneshot;
 
@@ -14,6 +16,8 @@ pub enum Order {
     Move,
     /// The same, because its backend is drained.
     Drain,
+    /// Its backend fails its probes: if nothing has come for this long either, it has stalled.
+    Unhealthy(Duration),
 }
 
 /// What became of it.

@@ -66,15 +66,34 @@ impl Producer {
         })
     }
 
-    /// Meets the next wish of an operator, if there is one.
+    /// Meets the next wishes, up to one that takes time. An attempt may turn out to have stalled.
     pub(super) fn obey<S: ByteSource + 'static>(
+        &mut self,
+        backends: Option<&Arc<dyn Backends<S>>>,
+    ) -> Result<Option<Moving<S>>, End> {
+        while let Some(order) = self.handle.next_order() {
+            if let Order::Unhealthy(silent) = order.order {
+                let now = Instant::now().into_std();
+                let end = self.lifecycle.stalled(silent, now);
+                order.tell(Report::Over);
+                if let Some(end) = end {
+                    return Err(end);
+                }
+            } else if let Some(moving) = self.moving(order, backends) {
+                return Ok(Some(moving));
+            }
+        }
+        Ok(None)
+    }
+
+    fn moving<S: ByteSource + 'static>(
         &self,
+        order: Asked,
         backends: Option<&Arc<dyn Backends<S>>>,
     ) -> Option<Moving<S>> {
-        let order = self.handle.next_order()?;
         let trigger = match order.order {
             Order::Drain => Trigger::Drain,
-            Order::Move | Order::DryRun => Trigger::Operator,
+            Order::Move | Order::DryRun | Order::Unhealthy(_) => Trigger::Operator,
         };
         let Some((backends, situation)) = backends.zip(self.situation(trigger)) else {
             let reason = "no other backend could be asked".to_owned();

@@ -14,6 +14,7 @@ use crate::committer::Progress;
 use crate::intake::At;
 use crate::lifecycle::{End, Signal};
 use crate::log::Log;
+use crate::migration::Backends;
 use crate::source::{Again, ByteSource, Onward, Read, Rest};
 
 /// How much is staged before it is committed.
@@ -44,7 +45,9 @@ impl Producer {
         // Nothing was left to read at this moment, and the backend will wake the task: not asked again before it does.
         let mut drained = None;
         // What is waited for in place of the body.
-        let mut next = self.obey(backends).map(Next::Moving);
+        let mut next = None;
+        // Whoever wished for something before there was an answer.
+        handle.changed().ring();
         loop {
             let wanted = self.deadline();
             if wanted < alarm.deadline() {
@@ -93,9 +96,10 @@ impl Producer {
                 Woke::Changed => {
                     let end = self.signals();
                     if end.is_none() && next.is_none() {
-                        next = self.obey(backends).map(Next::Moving);
+                        self.obeyed(backends, &mut next)
+                    } else {
+                        end
                     }
-                    end
                 }
                 Woke::Read(gathered) => {
                     log.staged(handle.window().received());
@@ -134,10 +138,7 @@ impl Producer {
                         *source = body;
                     }
                     log.staged(handle.window().received());
-                    if end.is_none() {
-                        next = self.obey(backends).map(Next::Moving);
-                    }
-                    end
+                    end.or_else(|| self.obeyed(backends, &mut next))
                 }
                 Woke::Deadline => {
                     let end = self.signals();
@@ -162,6 +163,21 @@ impl Producer {
                 }
                 (end, _) => return end,
             }
+        }
+    }
+
+    /// Begins with the next wish that takes time. Gives an end that was found instead.
+    fn obeyed<S: ByteSource + 'static>(
+        &mut self,
+        backends: Option<&Arc<dyn Backends<S>>>,
+        next: &mut Option<Next<S>>,
+    ) -> Option<End> {
+        match self.obey(backends) {
+            Ok(moving) => {
+                *next = moving.map(Next::Moving);
+                None
+            }
+            Err(end) => Some(end),
         }
     }
 

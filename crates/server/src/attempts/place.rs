@@ -12,7 +12,7 @@ use streamweld_upstream::fleet::{MemberId, Permit};
 use super::Attempts;
 use crate::request_body::RequestBody;
 use crate::source::AttemptSource;
-use crate::{durable, head};
+use crate::{dispatch, head};
 
 pub(super) struct Place {
     attempts: Arc<Attempts>,
@@ -55,7 +55,7 @@ impl Candidate<AttemptSource> for Place {
                 return Err(NotBegun::Refused(status.as_u16()));
             }
             let streams = status == StatusCode::OK && head::is_event_stream(response.headers());
-            let coding = durable::coding(response.headers()).filter(|_| streams);
+            let coding = dispatch::coding(response.headers()).filter(|_| streams);
             let coding = coding.ok_or(NotBegun::Failed)?;
             Ok(AttemptSource::new(response.into_body(), coding))
         })

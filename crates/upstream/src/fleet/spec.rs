@@ -136,6 +136,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// About how long it takes to find out that a member does not answer its probes.
+    pub fn until_down(&self) -> Duration {
+        self.probe_every.saturating_mul(self.probe_failures.get())
+    }
+
     pub(super) fn rules(&self) -> Rules {
         Rules {
             failures: self.probe_failures.get(),

@@ -201,6 +201,7 @@ fn each_hazard_of_a_request_has_its_gate() {
         (Hazard::Echo, Gate::RequestShape),
         (Hazard::Media, Gate::RequestShape),
         (Hazard::Truncation, Gate::RequestShape),
+        (Hazard::Prefilled, Gate::RequestShape),
         (Hazard::EngineState, Gate::RequestShape),
         (Hazard::Tools, Gate::ToolCall),
         (Hazard::ServerTools, Gate::ToolCall),
