@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::Dialect;
+use crate::{Dialect, Order};
 
 /// The facts of one request. A test makes one with [`Ask::stream`], or takes the one that the
 /// recorder kept, to ask a script what it says to it.
@@ -28,6 +28,8 @@ pub struct Ask {
     pub prompt_tokens: usize,
     /// The beginning of the answer that the request already carries.
     pub prefix: Prefix,
+    /// What only an engine reads.
+    pub order: Order,
     /// The number of the request at its mock, from 1; the answer's id is made from it.
     pub serial: u64,
 }
@@ -58,6 +60,7 @@ impl Ask {
             max_tokens: None,
             prompt_tokens: 0,
             prefix: Prefix::None,
+            order: Order::default(),
             serial: 1,
         }
     }
@@ -112,6 +115,7 @@ impl Ask {
                 |ids| ids.len(),
             ),
             prefix,
+            order: Order::read(&body),
             serial,
         }
     }

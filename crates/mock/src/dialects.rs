@@ -18,7 +18,12 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Ask, Call, ErrorEvent, Script, UsageChunk, ask::Prefix, text::Text};
+use crate::{
+    Ask, Call, ErrorEvent, Script, UsageChunk,
+    ask::Prefix,
+    engine::{self, Plan},
+    text::Text,
+};
 
 /// The dialects that the mock speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -119,7 +124,7 @@ impl FromStr for Dialect {
 }
 
 pub(crate) use anthropic::anthropic_error;
-pub(crate) use chat::openai_error;
+pub(crate) use chat::{call_deltas, openai_error};
 pub(crate) use gemini::gemini_error;
 
 /// Words one answer.
@@ -225,8 +230,38 @@ pub(crate) fn settle(script: &Script, ask: &Ask) -> (Facts, Text) {
     (facts, text)
 }
 
+/// One answer, ready to be spoken.
+pub(crate) struct Part {
+    pub(crate) voice: Box<dyn Voice>,
+    pub(crate) text: Text,
+    pub(crate) choices: usize,
+    pub(crate) finish: String,
+}
+
+impl Part {
+    /// An engine's answer, or the dialect's.
+    pub(crate) fn new(script: &Script, ask: &Ask) -> Self {
+        let (facts, text) = settle(script, ask);
+        let Some(plan) = Plan::of(script, ask) else {
+            return Self {
+                choices: facts.choices,
+                finish: facts.finish.clone(),
+                voice: voice(ask.dialect, facts, &text),
+                text,
+            };
+        };
+        let (facts, text) = engine::settle(facts, script, &plan);
+        Self {
+            choices: facts.choices,
+            finish: facts.finish.clone(),
+            voice: engine::voice(facts, plan, script, ask),
+            text,
+        }
+    }
+}
+
 /// The voice of a dialect for one answer with this text.
-pub(crate) fn voice(dialect: Dialect, facts: Facts, text: &Text) -> Box<dyn Voice> {
+fn voice(dialect: Dialect, facts: Facts, text: &Text) -> Box<dyn Voice> {
     match dialect {
         Dialect::OpenAiChat => Box::new(chat::Chat::new(facts)),
         Dialect::OpenAiCompletions => Box::new(completions::Completions::new(facts)),

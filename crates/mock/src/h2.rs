@@ -94,7 +94,7 @@ async fn answer(
             before_head(&shared, &script).await;
             let (tx, rx) = mpsc::channel(1);
             if let Some(tasks) = tasks.upgrade() {
-                Tasks(tasks).execute(play(shared, Arc::clone(&script), ask, tx, progress));
+                Tasks(tasks).execute(play(shared, Arc::clone(&script), *ask, tx, progress));
             }
             let body = BodyExt::boxed(Frames {
                 frames: rx,

@@ -21,8 +21,11 @@
 //! # Ok(()) }
 //! ```
 //!
+//! With [`Script::engine`] it is an inference engine: vLLM, SGLang or llama.cpp as seen from outside, with
+//! token ids, a chat template and a model that can be told to go on with an answer.
+//!
 //! What it serves: the dialects on their usual paths (any prefix), `/feed` and `/generic` as plain
-//! event streams, `/health`, `/v1/models`, `/echo…` for transparency tests, `/upgrade` as an
+//! event streams, `/health`, `/v1/models`, what its engine serves besides, `/echo…` for transparency tests, `/upgrade` as an
 //! HTTP/1.1 upgrade to an echo protocol. It is no sandbox and no load balancer: it trusts its
 //! clients, and with the `x-mock-script` header they tell it what to do.
 
@@ -32,6 +35,7 @@ mod body;
 mod conn;
 mod dialects;
 mod dress;
+mod engine;
 mod frame;
 mod gates;
 mod h2;
@@ -50,6 +54,7 @@ mod text;
 pub use ask::{Ask, Prefix};
 pub use backlog::FullBacklog;
 pub use dialects::{Dialect, UnknownDialect};
+pub use engine::{Engine, Faults, Message, Order, Refuse};
 pub use gates::Gates;
 pub use mock::{Mock, MockConfig, Protocol};
 pub use recorder::{Ending, Outcome, Recorder, Request, TimedOut};

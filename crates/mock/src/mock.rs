@@ -8,7 +8,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU16, Ordering},
     },
 };
 
@@ -73,7 +73,8 @@ pub(crate) struct Shared {
     pub(crate) config: MockConfig,
     pub(crate) recorder: Recorder,
     pub(crate) gates: Gates,
-    pub(crate) healthy: AtomicBool,
+    /// The status of `/health`.
+    pub(crate) health: AtomicU16,
     /// Whether connections that are dropped are reset.
     pub(crate) reset_on_drop: Arc<AtomicBool>,
     scripts: Mutex<Scripts>,
@@ -103,7 +104,7 @@ impl Mock {
         let shared = Arc::new(Shared {
             recorder: Recorder::new(config.keep_requests),
             gates: Gates::default(),
-            healthy: AtomicBool::new(true),
+            health: AtomicU16::new(200),
             reset_on_drop: Arc::default(),
             scripts: Mutex::new(scripts),
             config,
@@ -175,7 +176,12 @@ impl Mock {
 
     /// Whether `/health` says 200 or 503.
     pub fn set_healthy(&self, healthy: bool) {
-        self.shared.healthy.store(healthy, Ordering::Release);
+        self.set_health(if healthy { 200 } else { 503 });
+    }
+
+    /// What `/health`, and `/ready` where there is one, says. A request `POST /mock/health` does the same.
+    pub fn set_health(&self, status: u16) {
+        self.shared.health.store(status, Ordering::Release);
     }
 
     /// Cuts every open connection at once and goes on listening.

@@ -5,11 +5,16 @@ use serde_json::{Value, json};
 use crate::{
     Ask, Dialect, ErrorEvent, Request, Script,
     dialects::{self, anthropic_error, gemini_error, openai_error, settle},
+    engine::{self, Plan},
 };
 
 /// The body of a whole, unstreamed answer.
 pub(crate) fn whole(script: &Script, ask: &Ask) -> Vec<u8> {
     let (facts, text) = settle(script, ask);
+    if let Some(plan) = Plan::of(script, ask) {
+        let (facts, text) = engine::settle(facts, script, &plan);
+        return engine::whole(&facts, &plan, &text.whole());
+    }
     let text = text.whole();
     let choices = 0..facts.choices;
     let openai = |object: &str, choices: Vec<Value>| {
@@ -88,7 +93,7 @@ pub(crate) fn models(script: &Script) -> Vec<u8> {
     let model = script.model.as_deref().unwrap_or("mock");
     let model = json!({
         "id": model, "object": "model", "created": script.created, "owned_by": "mock",
-        "max_model_len": 131_072,
+        "max_model_len": script.max_model_len,
     });
     json!({ "object": "list", "data": [model] })
         .to_string()

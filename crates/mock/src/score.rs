@@ -8,7 +8,7 @@ use std::{iter::Peekable, ops::Range, time::Duration, vec::IntoIter};
 
 use crate::{
     Ask, Cut, Deed, Dialect, End, Mark, Point, Script,
-    dialects::{Voice, settle, voice},
+    dialects::{Part, Voice},
     dress::Dress,
     text::Text,
 };
@@ -76,10 +76,12 @@ struct Turn {
 
 impl Score {
     pub(crate) fn new(script: &Script, ask: &Ask) -> Self {
-        let (facts, text) = settle(script, ask);
-        let choices = facts.choices;
-        let finish = facts.finish.clone();
-        let voice = voice(ask.dialect, facts, &text);
+        let Part {
+            voice,
+            text,
+            choices,
+            finish,
+        } = Part::new(script, ask);
         let opening = voice.opening();
         let events = opening.len() + text.range().len() * choices;
         let mut marks = script.marks.clone();
@@ -271,8 +273,7 @@ fn closing(voice: &dyn Voice, end: &End, finish: &str, before: usize) -> Vec<Vec
 impl Dialect {
     /// How many events of this dialect come before the first text event of `script`.
     pub fn events_before_text(self, script: &Script) -> usize {
-        let ask = Ask::stream(self);
-        let (facts, text) = settle(script, &ask);
-        voice(self, facts, &text).opening().len()
+        let part = Part::new(script, &Ask::stream(self));
+        part.voice.opening().len()
     }
 }

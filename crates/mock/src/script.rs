@@ -4,7 +4,7 @@
 //! a default (`{}` is an ordinary, whole answer). The same script and the same request give the
 //! same bytes, so [`Script::expected`] can say beforehand what a correct reader must see.
 //!
-//! A script has five parts: what is said, when, how it is written, what the head looks like, and
+//! A script has six parts: what is said, by whom, when, how it is written, what the head looks like, and
 //! what goes wrong. Faults that the stream survives are [`Mark`]s; the [`End`] is how it ends;
 //! [`Raw`] replaces everything.
 //!
@@ -53,7 +53,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Dialect;
+use crate::{Dialect, Engine, Faults};
 
 pub use call::Call;
 pub use end::{Abort, End, ErrorEvent, Point, UnknownEnd};
@@ -97,6 +97,16 @@ pub struct Script {
     /// Whether a request that carries the beginning of this answer (an assistant prefill with
     /// `continue_final_message`, or token ids) is answered with the rest only.
     pub continues: bool,
+
+    // Who says it.
+    /// The inference engine that the mock is, for chat and completions. Default: none.
+    pub engine: Option<Engine>,
+    /// What goes wrong when the engine is told to go on.
+    pub faults: Faults,
+    /// Where the engine says that its model came from. Default: made from the name of the model.
+    pub root: Option<String>,
+    /// How many tokens fit into the model, prompt and answer together.
+    pub max_model_len: usize,
 
     // When.
     /// Time before the head is written.
@@ -182,6 +192,10 @@ impl Default for Script {
             usage: UsageChunk::Asked,
             obey_limits: true,
             continues: true,
+            engine: None,
+            faults: Faults::default(),
+            root: None,
+            max_model_len: 131_072,
             head_delay: Duration::ZERO,
             head_gate: None,
             first_token_delay: Duration::ZERO,

@@ -23,7 +23,7 @@ pub(crate) struct Text {
 #[derive(Debug, Clone)]
 enum Words {
     Numbered,
-    /// Never empty.
+    /// Empty only when there are no tokens.
     Given(Vec<Word>),
 }
 
@@ -49,6 +49,16 @@ impl Text {
         Self {
             words,
             count,
+            start: (0, 0),
+        }
+    }
+
+    /// These tokens and no others.
+    pub(crate) fn of<'a>(tokens: impl Iterator<Item = &'a str>) -> Self {
+        let words: Vec<Word> = tokens.map(word).collect();
+        Self {
+            count: words.len(),
+            words: Words::Given(words),
             start: (0, 0),
         }
     }

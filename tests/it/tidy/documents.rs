@@ -136,6 +136,8 @@ fn what_script_members_can_be_is_documented() {
     // Each is refused with a list of what would have been right.
     for probe in [
         r#"{"dialect":"?"}"#,
+        r#"{"engine":"?"}"#,
+        r#"{"faults":{"?":1}}"#,
         r#"{"usage":"?"}"#,
         r#"{"writes":"?"}"#,
         r#"{"line_end":"?"}"#,

@@ -1,3 +1,5 @@
+//! What requests are found to ask for, member by member.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Requests that go on, to the byte.
+
 use super::*;
 
 const CHAT: &str = r#"{ "model":"m", "temperature":0.10,"messages": [{"role":"user","content":"\u0071"} ],"stream":true }"#;

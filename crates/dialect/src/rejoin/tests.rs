@@ -1,3 +1,5 @@
+//! What a reader is shown of the chunks behind a seam.
+
 use proptest::prelude::*;
 use streamweld_sse::{Decoder, Limits};
 

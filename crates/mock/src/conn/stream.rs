@@ -1,13 +1,15 @@
 //! Playing an event stream on an HTTP/1 connection.
 
-use tokio::time::sleep;
+use std::{future::pending, pin::pin, time::Duration};
+
+use tokio::time::{sleep, timeout};
 
 use super::{
     After, Progress,
     answer::{flush, lines},
 };
 use crate::{
-    Ask, Cut, Deed, Encoding, End, Framing, Request, Script, Writes,
+    Ask, Cut, Deed, Encoding, End, Framing, Request, Script, Writes, engine,
     frame::Frame,
     head::ResponseHead,
     io::{Gone, Io},
@@ -32,6 +34,7 @@ pub(super) async fn play(
     if script.writes != Writes::AllAtOnce {
         flush(io, &mut frame).await?;
     }
+    let ping = engine::ping(script, ask);
     let mut player = Player::new(script, ask);
     loop {
         match player.next() {
@@ -45,15 +48,15 @@ pub(super) async fn play(
             }
             Move::Pause(span) => {
                 flush(io, &mut frame).await?;
-                io.wait(sleep(span)).await?;
+                wait(io, &mut frame, ping, sleep(span)).await?;
             }
             Move::Gate(name) => {
                 flush(io, &mut frame).await?;
-                io.wait(shared.gates.pass(&name)).await?;
+                wait(io, &mut frame, ping, shared.gates.pass(&name)).await?;
             }
             Move::Stall => {
                 flush(io, &mut frame).await?;
-                return Err(io.silence().await);
+                wait(io, &mut frame, ping, pending()).await?;
             }
             Move::BadChunk => {
                 frame.raw(if chunked { b"zz\r\n" } else { b"" });
@@ -77,6 +80,24 @@ pub(super) async fn play(
             }
         }
     }
+}
+
+/// Waits, with a comment after each so much silence where the engine writes them.
+async fn wait(
+    io: &mut Io,
+    frame: &mut Frame,
+    ping: Option<Duration>,
+    ours: impl Future<Output = ()>,
+) -> Result<(), Gone> {
+    let Some(ping) = ping else {
+        return io.wait(ours).await;
+    };
+    let mut ours = pin!(ours);
+    while io.wait(timeout(ping, ours.as_mut())).await?.is_err() {
+        frame.body(b":\n\n");
+        flush(io, frame).await?;
+    }
+    Ok(())
 }
 
 fn framing(script: &Script, version: u8) -> Framing {

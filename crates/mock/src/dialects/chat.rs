@@ -166,35 +166,47 @@ impl Chat {
 
     fn calls_of(&self, choice: usize) -> Vec<Vec<u8>> {
         let mut events = Vec::new();
-        for (index, call) in self.facts.calls.iter().enumerate() {
-            let begun = ToolCall {
-                index,
-                id: Some(format!("call-{choice}-{index}")),
-                r#type: Some("function"),
-                function: Function {
-                    name: Some(&call.name),
-                    arguments: "",
-                },
-            };
-            let (_, pieces) = arguments(call);
-            let more = pieces.iter().map(|piece| ToolCall {
-                index,
-                id: None,
-                r#type: None,
-                function: Function {
-                    name: None,
-                    arguments: piece,
-                },
-            });
-            events.extend(std::iter::once(begun).chain(more).map(|call| {
-                let delta = Delta {
-                    tool_calls: Some([call]),
-                    ..Delta::default()
-                };
-                self.behind_the_text(choice, delta, None)
-            }));
-        }
+        each_call_delta(&self.facts, choice, |delta| {
+            events.push(self.behind_the_text(choice, delta, None));
+        });
         events
+    }
+}
+
+/// The deltas in which a choice calls its tools, as JSON.
+pub(crate) fn call_deltas(facts: &Facts, choice: usize) -> Vec<String> {
+    let mut deltas = Vec::new();
+    each_call_delta(facts, choice, |delta| deltas.push(json(&delta)));
+    deltas
+}
+
+fn each_call_delta(facts: &Facts, choice: usize, mut take: impl FnMut(Delta<'_>)) {
+    for (index, call) in facts.calls.iter().enumerate() {
+        let begun = ToolCall {
+            index,
+            id: Some(format!("call-{choice}-{index}")),
+            r#type: Some("function"),
+            function: Function {
+                name: Some(&call.name),
+                arguments: "",
+            },
+        };
+        let (_, pieces) = arguments(call);
+        let more = pieces.iter().map(|piece| ToolCall {
+            index,
+            id: None,
+            r#type: None,
+            function: Function {
+                name: None,
+                arguments: piece,
+            },
+        });
+        for call in std::iter::once(begun).chain(more) {
+            take(Delta {
+                tool_calls: Some([call]),
+                ..Delta::default()
+            });
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::Method;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::{Ask, Dialect};
@@ -48,6 +49,11 @@ impl Request {
         self.target
             .split_once('?')
             .map_or(&self.target, |(path, _)| path)
+    }
+
+    /// The body as JSON; null where it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
     /// What the request asks for, in this dialect.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{Abort, Call, Deed, End, ErrorEvent, LineEnd, Mark, Point, Raw, Script, Writes};
-use crate::Dialect;
+use crate::{Dialect, Engine, Faults};
 
 impl Script {
     /// An ordinary answer of 16 tokens.
@@ -57,6 +57,24 @@ impl Script {
     /// Answers in this dialect on any path.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
+        self
+    }
+
+    /// Is this inference engine, which tells ids and can be told to go on.
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engine = Some(engine);
+        self
+    }
+
+    /// Has these faults as an engine.
+    pub fn faults(mut self, faults: Faults) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    /// Names the model.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
         self
     }
 

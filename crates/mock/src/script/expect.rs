@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::{LineEnd, Script};
 use crate::{
     Ask,
+    engine::Plan,
     score::{Cue, Score},
 };
 
@@ -13,9 +14,12 @@ impl Script {
     /// id, no comments, no byte order mark) with its blank line.
     ///
     /// An error event, an aborted finish, a torn event and invalid UTF-8 are not among them, nor
-    /// anything after them. For the answer as it would have been, ask the same script with
+    /// anything after them. A request that an engine refuses has none. For the answer as it would have been, ask the same script with
     /// [`End::Done`](crate::End::Done).
     pub fn expected(&self, ask: &Ask) -> Vec<Bytes> {
+        if self.refuses(ask) {
+            return Vec::new();
+        }
         let plain = Self {
             line_end: LineEnd::Lf,
             bom: false,
@@ -40,6 +44,9 @@ impl Script {
 
     /// The exact body bytes, before any content coding, up to the script's stall, cut or end.
     pub fn wire(&self, ask: &Ask) -> Vec<u8> {
+        if self.refuses(ask) {
+            return Vec::new();
+        }
         let mut score = Score::new(self, ask);
         let mut wire = Vec::new();
         loop {
@@ -48,5 +55,10 @@ impl Script {
                 Cue::Stall | Cue::BadChunk | Cue::End(_) => return wire,
             }
         }
+    }
+
+    /// Whether the engine answers with an error and no stream.
+    fn refuses(&self, ask: &Ask) -> bool {
+        Plan::of(self, ask).is_some_and(|plan| plan.refused.is_some())
     }
 }

@@ -9,6 +9,7 @@ mod answers;
 mod calls;
 mod client;
 mod connection;
+mod engine;
 mod faults;
 mod framing;
 mod gates;

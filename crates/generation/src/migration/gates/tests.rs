@@ -1,3 +1,5 @@
+//! Each gate, once closed and once open.
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
