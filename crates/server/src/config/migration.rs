@@ -1,6 +1,6 @@
 //! What is done when a backend fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -20,6 +20,9 @@ pub struct MigrationConfig {
     /// The policy of each compatibility group that does not go by the default, which is [`Policy::Exact`]. Backends
     /// without a group never go on with what another began.
     pub groups: BTreeMap<String, Policy>,
+    /// Groups whose backends are not examined: the operator vouches for engine and model. Default none. It saves the few
+    /// tokens that an examination takes, and with it the proof.
+    pub vouched: BTreeSet<String>,
     /// After how long without a first event an attempt counts as stalled. Default never: how long a prompt takes depends
     /// on its length and on the queue.
     pub first_token: Option<Duration>,
@@ -31,6 +34,10 @@ pub struct MigrationConfig {
 const BEGIN: Duration = Duration::from_secs(60);
 
 impl MigrationConfig {
+    pub(crate) fn is_vouched(&self, group: Option<&str>) -> bool {
+        group.is_some_and(|group| self.vouched.contains(group))
+    }
+
     /// How long a backend that is to go on may take for the beginning of what it adds.
     pub(crate) fn begin(&self) -> Duration {
         self.first_token.unwrap_or(BEGIN)
@@ -51,6 +58,7 @@ impl Default for MigrationConfig {
             moves: 3,
             wait: Duration::from_secs(10),
             groups: BTreeMap::new(),
+            vouched: BTreeSet::new(),
             first_token: None,
             between_tokens: None,
         }

@@ -1,0 +1,153 @@
+//! What was found out about the backends that may take over from each other (protocol.md 8.8).
+//!
+//! Each is asked as soon as it may take attempts, and again when it has been away or says that it is another than before.
+//! Until that is done nothing is known of it, and the gates refuse. What was found of one that has failed since is kept:
+//! others are compared with it.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use streamweld_generation::migration::Policy;
+use streamweld_upstream::examine::{Examination, Subject, examine, identify};
+use streamweld_upstream::fleet::{Member, MemberId, MemberState};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::app::App;
+
+/// How often a backend is asked whether it is still the same, and one that did not answer all is asked again.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// The verdicts of one server.
+#[derive(Default)]
+pub(crate) struct Examined(Mutex<HashMap<MemberId, Known>>);
+
+struct Known {
+    examination: Arc<Examination>,
+    /// When it was last seen to be the same.
+    seen: Instant,
+    /// It has been away since.
+    stale: bool,
+}
+
+impl Examined {
+    /// What is known of a backend as it is now.
+    pub(crate) fn now(&self, id: MemberId) -> Option<Arc<Examination>> {
+        let known = self.lock();
+        let known = known.get(&id).filter(|known| !known.stale)?;
+        Some(Arc::clone(&known.examination))
+    }
+
+    /// What is known of a backend as it was when it was last well.
+    pub(crate) fn before(&self, id: MemberId) -> Option<Arc<Examination>> {
+        let known = self.lock();
+        Some(Arc::clone(&known.get(&id)?.examination))
+    }
+
+    /// Whether it has to be asked.
+    fn is_due(&self, id: MemberId) -> bool {
+        let known = self.lock();
+        known
+            .get(&id)
+            .is_none_or(|known| known.stale || known.seen.elapsed() >= AGAIN)
+    }
+
+    fn is_away(&self, id: MemberId) {
+        if let Some(known) = self.lock().get_mut(&id) {
+            known.stale = true;
+        }
+    }
+
+    fn keep(&self, id: MemberId, examination: Arc<Examination>) {
+        let known = Known {
+            examination,
+            seen: Instant::now(),
+            stale: false,
+        };
+        self.lock().insert(id, known);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<MemberId, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Examines them for ever.
+pub(crate) async fn look_after(app: Arc<App>) -> Infallible {
+    let fleet = &app.backends.fleet;
+    let mut changes = fleet.changes();
+    let mut running: JoinSet<MemberId> = JoinSet::new();
+    let mut under_way = Vec::new();
+    loop {
+        for (member, state) in fleet.members() {
+            let id = member.id();
+            if !concerns(&app, &member) {
+                continue;
+            }
+            match state {
+                MemberState::Down | MemberState::Gone => app.examined.is_away(id),
+                // One that is not probed stays so, and one whose attempts fail may be another when it is back.
+                MemberState::Quarantined => app.examined.is_away(id),
+                MemberState::Draining => {}
+                MemberState::Starting | MemberState::Up => {
+                    if !under_way.contains(&id) && app.examined.is_due(id) {
+                        under_way.push(id);
+                        let app = Arc::clone(&app);
+                        running.spawn(async move {
+                            ask(&app, &member).await;
+                            id
+                        });
+                    }
+                }
+            }
+        }
+        tokio::select! {
+            () = changes.changed() => {}
+            () = sleep(AGAIN) => {}
+            Some(ended) = running.join_next(), if !running.is_empty() => match ended {
+                Ok(id) => under_way.retain(|other| *other != id),
+                Err(error) => tracing::error!(%error, "an examination has panicked and is not repeated"),
+            },
+        }
+    }
+}
+
+/// Whether anything depends on what it is.
+fn concerns(app: &App, member: &Member) -> bool {
+    let migration = &app.backends.migration;
+    migration.policy(member.group()) != Policy::Off && !migration.is_vouched(member.group())
+}
+
+async fn ask(app: &App, member: &Member) {
+    let subject = Subject::of(&app.client, member);
+    let backend = member.name();
+    let identity = match identify(&subject).await {
+        Ok(identity) => identity,
+        Err(error) => {
+            tracing::debug!(backend, %error, "the backend does not say what it is");
+            // Not asked again at once: whatever is wrong takes its time.
+            return sleep(AGAIN / 10).await;
+        }
+    };
+    let same = app.examined.now(member.id()).filter(|known| {
+        known.settled() && known.identity.digest() == identity.digest()
+    });
+    let examination = match same {
+        Some(known) => known,
+        None => {
+            let examination = Arc::new(examine(&subject, identity).await);
+            tracing::info!(
+                backend,
+                engine = examination.identity.engine.map_or("unknown", |engine| engine.as_str()),
+                settled = examination.settled(),
+                chat = ?examination.chat.methods,
+                completions = ?examination.completions.methods,
+                "backend examined"
+            );
+            examination
+        }
+    };
+    app.examined.keep(member.id(), examination);
+}
