@@ -70,6 +70,14 @@ async fn what_is_asked_for_wrongly_is_2() {
             &["demo", "--replicas=127.0.0.1:1,127.0.0.1:2", BACKEND],
             "--replicas",
         ),
+        (&["doctor"], "URL"),
+        (&["doctor", "ftp://engine"], "URL is refused"),
+        (&["doctor", "http://a", "http://u:p@b"], "URL2 is refused"),
+        (&["doctor", "http://a", "--engine=vLLM"], "--engine"),
+        (
+            &["doctor", "http://a", "--credential-file=/nowhere"],
+            "/nowhere",
+        ),
     ] {
         check(arguments, &[], 2, &[said]).await;
     }

@@ -12,6 +12,7 @@ mod cursors;
 mod demo;
 mod detection;
 mod differential;
+mod doctor;
 mod early;
 mod ends;
 mod fan_out;

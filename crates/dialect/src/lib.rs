@@ -86,6 +86,7 @@ mod recurring;
 mod rejoin;
 mod request;
 mod responses;
+mod told;
 mod trail;
 mod transcript;
 mod verdict;
@@ -102,6 +103,10 @@ pub use mark::{BodyEnd, Judge, Mark};
 pub use recognise::recognise;
 pub use rejoin::{Before, Identity, Rejoin, Rejoined};
 pub use request::{RequestBody, RequestScan, RequestShape};
+pub use told::{
+    BadReply, Description, MODELS, Question, Reply, Served, ask_chat, ask_completion, read_refusal,
+    read_text, read_tokens,
+};
 pub use trail::{Ids, NoIds, Trail, prompt_ids};
 pub use transcript::{Part, ToolCall, Transcript, Usage};
 pub use verdict::{Done, End, Failure, FailureClass, Verdict};

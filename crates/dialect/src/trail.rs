@@ -165,6 +165,18 @@ impl Trail {
         }
     }
 
+    /// The ids of the rendered prompt, where they were told.
+    #[must_use]
+    pub fn prompt(&self) -> Option<&[u32]> {
+        self.prompt.as_deref()
+    }
+
+    /// How many ids of the answer were told, those behind the last text included.
+    #[must_use]
+    pub fn told(&self) -> u64 {
+        self.ids.len() as u64
+    }
+
     /// The ids up to the last place at which a continuation can begin.
     ///
     /// # Errors
@@ -304,6 +316,7 @@ mod tests {
         let mut trail = Trail::default();
         trail.push(r#"{"choices":[{"text":"a","token_ids":[1],"prompt_token_ids":[7]}]}"#);
         assert_eq!(trail.ids().unwrap().all, [7, 1]);
+        assert_eq!((trail.prompt(), trail.told()), (Some(&[7][..]), 1));
     }
 
     #[test]

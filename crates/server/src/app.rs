@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::backends::Backends;
 use crate::config::{EdgeConfig, GenerationConfig, JournalConfig};
+use crate::examined::Examined;
 use crate::followed::Followed;
 use crate::io::Breaker;
 use crate::metrics::Metrics;
@@ -22,6 +23,7 @@ use crate::responses::Learning;
 pub(crate) struct App {
     pub(crate) backends: Backends,
     pub(crate) client: Client,
+    pub(crate) examined: Examined,
     pub(crate) shared: Shared,
     pub(crate) credentials: CredentialHeaders,
     pub(crate) generation: GenerationConfig,
@@ -50,6 +52,7 @@ impl App {
             credentials: CredentialHeaders::with(generation.credential_headers.iter().cloned()),
             backends,
             client,
+            examined: Examined::default(),
             shared,
             generation,
             journal,

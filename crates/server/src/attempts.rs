@@ -32,7 +32,10 @@ pub(crate) struct Attempts {
 
 #[derive(Default)]
 struct Asked {
+    /// The one that was asked last.
     now: Option<Arc<Member>>,
+    /// Every one that was asked.
+    all: Vec<Arc<Member>>,
     added: Option<Added>,
     failed: Vec<MemberId>,
 }
@@ -122,8 +125,17 @@ impl Attempts {
     }
 
     fn begin(&self, permit: &Permit) {
-        self.lock().now = Some(Arc::clone(permit.member()));
+        let mut asked = self.lock();
+        asked.now = Some(Arc::clone(permit.member()));
+        asked.all.push(Arc::clone(permit.member()));
+        drop(asked);
         self.handle.attempt(permit.member().name());
+    }
+
+    /// One that was asked.
+    fn member(&self, id: MemberId) -> Option<Arc<Member>> {
+        let asked = self.lock();
+        asked.all.iter().find(|member| member.id() == id).cloned()
     }
 
     /// The body as this backend gets it.
@@ -134,7 +146,7 @@ impl Attempts {
         let backends = &self.app.backends;
         let policy = backends.migration.policy(member.group());
         let dialect = self.handle.spec().dialect;
-        let (body, added) = with_more(backends.known_engine(member), policy, dialect, kept);
+        let (body, added) = with_more(self.app.known_engine(member), policy, dialect, kept);
         (RequestBody::again(body), added)
     }
 
@@ -157,7 +169,7 @@ impl Attempts {
             member: member.id().get(),
             group: member.group().map(Arc::from),
             policy: backends.migration.policy(member.group()),
-            engine: backends.known_engine(member),
+            engine: self.app.known_engine(member),
             added,
         }
     }
@@ -190,11 +202,8 @@ impl Backends<AttemptSource> for Others {
             even_down: false,
         };
         let permit = backends.fleet.pick(&wanted).ok()?;
-        Some(Box::new(Place::new(
-            Arc::clone(&self.0),
-            permit,
-            MemberId::of(from.member),
-        )))
+        let from = self.0.member(MemberId::of(from.member))?;
+        Some(Box::new(Place::new(Arc::clone(&self.0), permit, from)))
     }
 
     fn changed(&self) -> Later<()> {

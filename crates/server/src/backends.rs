@@ -1,11 +1,8 @@
 //! The backends of one server, and who of them is asked next.
 
-use std::sync::Arc;
-
-use streamweld_dialect::{Dialect, Engine};
-use streamweld_generation::migration::{Facts, Probed};
+use streamweld_dialect::Dialect;
 use streamweld_upstream::fleet::{
-    self, Family, Fleet, Member, MemberId, Permit, Reach, Spec, SpecError, Wanted,
+    self, Family, Fleet, MemberId, Permit, Reach, Spec, SpecError, Wanted,
 };
 
 use crate::config::MigrationConfig;
@@ -51,26 +48,6 @@ impl Backends {
             .map_err(|none| Error::new(ErrorCode::BackendUnavailable, none.to_string()))
     }
 
-    /// What software a backend is, as far as it is known.
-    pub(crate) fn known_engine(&self, member: &Member) -> Option<Engine> {
-        engine(member.engine())
-    }
-
-    /// What is known of a backend that could go on with what `from` began.
-    pub(crate) fn facts(&self, member: &Member, _from: MemberId, dialect: Dialect) -> Facts {
-        let engine = self.known_engine(member);
-        Facts {
-            name: Arc::from(member.name()),
-            engine,
-            group: member.group().map(Arc::from),
-            same_model: Probed::Yes,
-            keeps_prefix: Probed::Yes,
-            methods: engine.map_or(Vec::new(), |engine| engine.methods(dialect).to_vec()),
-            context: None,
-            has_credential: true,
-        }
-    }
-
     /// The vendor whose API a dialect is.
     pub(crate) fn family(&self, dialect: Dialect) -> Family {
         match dialect {
@@ -81,15 +58,5 @@ impl Backends {
             Dialect::Gemini => Family::Gemini,
             Dialect::Mcp | Dialect::Generic => Family::Unknown,
         }
-    }
-}
-
-/// Those whose answers can be continued.
-fn engine(engine: fleet::Engine) -> Option<Engine> {
-    match engine {
-        fleet::Engine::Vllm => Some(Engine::Vllm),
-        fleet::Engine::Sglang => Some(Engine::Sglang),
-        fleet::Engine::LlamaCpp => Some(Engine::LlamaCpp),
-        _ => None,
     }
 }

@@ -131,9 +131,10 @@ async fn ask(app: &App, member: &Member) {
             return sleep(AGAIN / 10).await;
         }
     };
-    let same = app.examined.now(member.id()).filter(|known| {
-        known.settled() && known.identity.digest() == identity.digest()
-    });
+    let same = app
+        .examined
+        .now(member.id())
+        .filter(|known| known.settled() && known.identity.digest() == identity.digest());
     let examination = match same {
         Some(known) => known,
         None => {

@@ -31,6 +31,8 @@ mod durable;
 mod edge;
 mod elsewhere;
 mod error;
+mod examined;
+mod facts;
 mod followed;
 mod forward;
 mod head;

@@ -25,7 +25,7 @@ use crate::config::{Config, Secret};
 use crate::connection::{Http, Phase};
 use crate::descriptors::Descriptors;
 use crate::metrics::Metrics;
-use crate::{admin, edge, orders, unhealthy};
+use crate::{admin, edge, examined, orders, unhealthy};
 
 /// A server that has its listeners, and serves once it is run.
 pub struct Server {
@@ -197,6 +197,7 @@ impl Server {
             never = admin => match never {},
             never = sweep(Arc::clone(&app)) => match never {},
             never = orders::obey(Arc::clone(&app)) => match never {},
+            never = examined::look_after(Arc::clone(&app)) => match never {},
             never = unhealthy::look_after(Arc::clone(&app)) => match never {},
             until = stop => until,
         };

@@ -20,10 +20,11 @@ use streamweld_journal::Level;
 use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::Script;
 use streamweld_server::config::{ContentCoding, DialectRoute, PageOrigin, Secret, SigningKeys};
+use streamweld_upstream::fleet::{Credential, Engine};
 
 use crate::journal::Place;
 use crate::values::{
-    JournalPlace, Member, Url, address, backend_name, certificates, credential_header,
+    JournalPlace, Member, Url, address, backend_name, certificates, credential, credential_header,
     dialect_route, duration, journal_file, journal_size, orphan_policy, password_file,
     path_pattern, positive_duration, presence_lease, script, script_file, secret, signing_keys,
     size, two_addresses, url_prefix,
@@ -98,6 +99,8 @@ pub(crate) enum Command {
     Mock(Box<Mock>),
     /// Show what it does: cut, resume, second reader, stop.
     Demo(Demo),
+    /// Find out how answers that were cut can go on at a backend, or from one to another.
+    Doctor(Box<Doctor>),
 }
 
 /// Serve in front of a backend.
@@ -324,6 +327,47 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "NAME", default_value = "mock")]
     pub(crate) model: String,
 }
+
+/// Find out how answers that were cut can go on at a backend, or from one to another.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = CODES)]
+pub(crate) struct Doctor {
+    /// The inference server, such as http://127.0.0.1:8000
+    #[arg(value_name = "URL")]
+    pub(crate) backend: Url,
+    /// Another that is to take over from it, and the other way round
+    #[arg(value_name = "URL2")]
+    pub(crate) other: Option<Url>,
+    /// The engine that it is said to be: vllm, sglang, llama_cpp, or another that `serve` knows
+    #[arg(long, value_name = "NAME", default_value_t = Engine::Unknown)]
+    pub(crate) engine: Engine,
+    /// File with the key that the server wants, both of them where there are two
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(credential))]
+    pub(crate) credential_file: Option<Credential>,
+    /// The model to ask for [default: the first that it lists]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// How the answer looks
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: ReportFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    Table,
+    Json,
+}
+
+/// What `streamweld doctor --help` says of its end.
+const CODES: &str = "\
+Exit codes:
+  0  an answer can go on by one method at least: there, or from each of the two at the other
+  3  it cannot, or nobody could find out
+  1  a server did not say what it is
+  2  the command line is wrong
+
+It asks for two short answers and for the rest of each, some two hundred tokens in all, and for what
+engines tell for free. docs/doctor.md in the source says what each line means.";
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 //! The `streamweld` command.
 //!
 //! Exit codes (protocol.md 13.1): 2 when what was asked for is refused, which is known before anything starts; 1 when
-//! it could not be started or failed later; 0 at an orderly end.
+//! it could not be started or failed later; 3 when `doctor` found that answers would not go on; 0 at an orderly end.
 
 mod args;
 mod demo;
+mod doctor;
 mod journal;
 mod logging;
 mod mock;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(*serve),
         Command::Mock(mock) => mock::run(*mock),
         Command::Demo(demo) => demo::run(demo),
+        Command::Doctor(doctor) => doctor::run(*doctor),
     };
     match outcome {
         Ok(code) => code,

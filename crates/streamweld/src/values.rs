@@ -14,6 +14,7 @@ use streamweld_generation::OrphanPolicy;
 use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::{BadScript, Script};
 use streamweld_server::config::{DialectRoute, Secret, SigningKeys};
+use streamweld_upstream::fleet::{Credential, Family};
 use streamweld_upstream::{BackendUrl, BackendUrlError, Client, UpstreamConfig};
 
 use crate::journal::Place;
@@ -216,6 +217,12 @@ pub(crate) fn certificates(file: PathBuf) -> Result<PathBuf, String> {
         Ok(_) => Ok(file),
         Err(error) => Err(format!("{:#}", anyhow::Error::from(error))),
     }
+}
+
+/// The key in a file that an inference server wants. Those that can be examined all take it in one way.
+pub(crate) fn credential(file: PathBuf) -> Result<Credential, String> {
+    Credential::from_file(&file, Family::Openai)
+        .map_err(|error| format!("{:#}", anyhow::Error::from(error)))
 }
 
 /// A script as JSON.

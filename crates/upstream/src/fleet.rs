@@ -173,10 +173,14 @@ impl Fleet {
         self.with(|roster, _| roster.state(id))
     }
 
-    fn members(&self) -> Vec<Arc<Member>> {
-        self.with(|roster, _| {
+    /// Every member, and whether it gets new attempts.
+    pub fn members(&self) -> Vec<(Arc<Member>, MemberState)> {
+        self.with(|roster, now| {
+            roster.settle(now);
             let members = roster.members();
-            members.map(|(member, ..)| Arc::clone(member)).collect()
+            members
+                .map(|(member, status, _)| (Arc::clone(member), status.shown()))
+                .collect()
         })
     }
 

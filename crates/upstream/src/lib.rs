@@ -14,8 +14,9 @@
 //! - No error text shows an address or a credential; a backend is known by its name only.
 //! - What is learned of a backend's health decides who gets new requests, and ends none.
 //!
-//! This crate does not know that streams are durable. It knows no dialect, no journal and no event
-//! format. It strips no headers in either direction (whoever forwards does), and decides no
+//! This crate does not know that streams are durable. What it carries it does not read: it knows no
+//! journal, and of dialects only [`examine`] knows, which reads answers that it has itself asked for.
+//! It strips no headers in either direction (whoever forwards does), and decides no
 //! retries beyond the one that is invisible (see [`Client::send`]).
 
 mod backend;
@@ -26,6 +27,7 @@ mod connection;
 mod cut;
 mod decode;
 mod error;
+pub mod examine;
 pub mod fleet;
 mod h1;
 mod head;

@@ -7,9 +7,10 @@ use http::StatusCode;
 use streamweld_dialect::Added;
 use streamweld_generation::Leg;
 use streamweld_generation::migration::{Candidate, Facts, Later, NotBegun};
-use streamweld_upstream::fleet::{MemberId, Permit};
+use streamweld_upstream::fleet::{Member, Permit};
 
 use super::Attempts;
+use crate::facts::Wanted;
 use crate::request_body::RequestBody;
 use crate::source::AttemptSource;
 use crate::{dispatch, head};
@@ -18,11 +19,11 @@ pub(super) struct Place {
     attempts: Arc<Attempts>,
     permit: Permit,
     /// The backend that is left.
-    from: MemberId,
+    from: Arc<Member>,
 }
 
 impl Place {
-    pub(super) fn new(attempts: Arc<Attempts>, permit: Permit, from: MemberId) -> Self {
+    pub(super) fn new(attempts: Arc<Attempts>, permit: Permit, from: Arc<Member>) -> Self {
         Self {
             attempts,
             permit,
@@ -33,9 +34,14 @@ impl Place {
 
 impl Candidate<AttemptSource> for Place {
     fn facts(&self) -> Facts {
-        let dialect = self.attempts.handle.spec().dialect;
-        let backends = &self.attempts.app.backends;
-        backends.facts(self.permit.member(), self.from, dialect)
+        let handle = &self.attempts.handle;
+        self.attempts.app.facts(&Wanted {
+            member: self.permit.member(),
+            from: &self.from,
+            dialect: handle.spec().dialect,
+            model: handle.model(),
+            has_callers: !handle.spec().access.is_anonymous(),
+        })
     }
 
     fn leg(&self, added: Option<Added>) -> Leg {

@@ -18,14 +18,18 @@ pub(super) fn faults(command: &Command, origin: &Origin<'_>) -> Vec<String> {
         Command::Demo(args) => args
             .backend
             .iter()
-            .filter_map(|url| backend(url, origin).err())
+            .filter_map(|url| backend(url, &origin.name("backend")).err())
+            .collect(),
+        Command::Doctor(args) => [("URL", Some(&args.backend)), ("URL2", args.other.as_ref())]
+            .into_iter()
+            .filter_map(|(name, url)| backend(url?, name).err())
             .collect(),
     }
 }
 
 fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
     let mut faults = Vec::new();
-    match backend(&args.backend, origin) {
+    match backend(&args.backend, &origin.name("backend")) {
         Ok(url) => faults.extend(around_the_backend(args, &url, origin)),
         Err(fault) => faults.push(fault),
     }
@@ -191,11 +195,10 @@ fn resume_urls(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
 }
 
 /// Nor here.
-fn backend(url: &Url, origin: &Origin<'_>) -> Result<BackendUrl, String> {
+fn backend(url: &Url, name: &str) -> Result<BackendUrl, String> {
     url.checked().map_err(|error| {
         format!(
-            "{} is refused: {error}; write it as http://HOST:PORT or https://HOST, with at most a path behind it",
-            origin.name("backend"),
+            "{name} is refused: {error}; write it as http://HOST:PORT or https://HOST, with at most a path behind it"
         )
     })
 }

@@ -50,8 +50,8 @@ where
     let mut probed = HashSet::new();
     loop {
         let members = fleet.members();
-        probed.retain(|&id| members.iter().any(|member| member.id() == id));
-        for member in members {
+        probed.retain(|&id| members.iter().any(|(member, _)| member.id() == id));
+        for (member, _) in members {
             let Some(path) = member.health_path() else {
                 continue;
             };

@@ -7,6 +7,7 @@
 
 mod decode;
 mod errors;
+mod examine;
 mod fleet;
 mod heads;
 mod http2;
