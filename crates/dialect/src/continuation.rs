@@ -20,7 +20,7 @@ pub struct Continuation<'a> {
 pub enum SoFar<'a> {
     /// Every token of the rendered prompt and of the answer, by its id.
     Ids(&'a [u32]),
-    /// Its text, which ends in no white space.
+    /// Its text, which ends in no white space. An empty one is no beginning: the first request, as it was.
     Text(&'a str),
 }
 
@@ -52,6 +52,8 @@ impl Continuation<'_> {
         let mut added = String::new();
         self.limits(&members, &mut edits)?;
         match (dialect, self.so_far) {
+            // An empty message of the assistant is not the same as none.
+            (Dialect::OpenAiChat | Dialect::OpenAiCompletions, SoFar::Text("")) => {}
             (Dialect::OpenAiChat, SoFar::Text(text)) => {
                 let messages = members.list("messages");
                 let messages = messages.ok_or(NotContinued::Missing("messages"))?;

@@ -13,6 +13,8 @@ use streamweld_sse::{Event, OneLine, write_data_lines, write_event_line};
 pub(crate) struct Edits<'a> {
     text: &'a str,
     cuts: Vec<(Range<usize>, Cow<'static, str>)>,
+    /// Members that go, from the name to the end of the value.
+    members: Vec<Range<usize>>,
 }
 
 impl<'a> Edits<'a> {
@@ -20,6 +22,7 @@ impl<'a> Edits<'a> {
         Self {
             text,
             cuts: Vec::new(),
+            members: Vec::new(),
         }
     }
 
@@ -59,19 +62,12 @@ impl<'a> Edits<'a> {
             // Not the value of a member; nothing that is parsed into a struct gets here.
             return self.nullify(value);
         };
-        let after = self.text[span.end..].trim_ascii_start();
-        if let Some(after) = after.strip_prefix(',') {
-            let end = self.text.len() - after.trim_ascii_start().len();
-            self.cuts.push((start..end, "".into()));
-        } else {
-            let before = self.text[..start].trim_ascii_end();
-            let start = before.strip_suffix(',').map_or(start, str::len);
-            self.cuts.push((start..span.end, "".into()));
-        }
+        self.members.push(start..span.end);
     }
 
     /// The text with all edits.
     pub(crate) fn apply(mut self) -> String {
+        self.cut_members();
         self.cuts.sort_by_key(|(span, _)| span.start);
         let mut out = String::with_capacity(self.text.len());
         let mut done = 0;
@@ -82,6 +78,28 @@ impl<'a> Edits<'a> {
         }
         out.push_str(&self.text[done..]);
         out
+    }
+
+    /// Cuts the members out that go. Those that stand side by side go together, or one comma would be taken twice and
+    /// another be left.
+    fn cut_members(&mut self) {
+        self.members.sort_by_key(|member| member.start);
+        let mut members = std::mem::take(&mut self.members).into_iter().peekable();
+        while let Some(mut run) = members.next() {
+            while let Some(next) =
+                members.next_if(|next| self.text[run.end..next.start].trim_ascii() == ",")
+            {
+                run.end = next.end;
+            }
+            let after = self.text[run.end..].trim_ascii_start();
+            if let Some(after) = after.strip_prefix(',') {
+                run.end = self.text.len() - after.trim_ascii_start().len();
+            } else {
+                let before = self.text[..run.start].trim_ascii_end();
+                run.start = before.strip_suffix(',').map_or(run.start, str::len);
+            }
+            self.cuts.push((run, "".into()));
+        }
     }
 
     /// Where a borrowed value stands: a raw value borrowed from a text is a slice of that text.
@@ -173,6 +191,21 @@ mod tests {
             &[],
             r#"{"b":"\""}"#,
         );
+    }
+
+    #[test]
+    fn members_side_by_side_go_together() {
+        let text = r#"{"a":1, "b":2 , "c":3,"d":4}"#;
+        for (remove, expected) in [
+            (&["c", "d"][..], r#"{"a":1, "b":2 }"#),
+            (&["d", "c", "b"], r#"{"a":1}"#),
+            (&["a", "b"], r#"{"c":3,"d":4}"#),
+            (&["b", "c"], r#"{"a":1, "d":4}"#),
+            (&["a", "d"], r#"{"b":2 , "c":3}"#),
+            (&["a", "b", "c", "d"], "{}"),
+        ] {
+            check(text, remove, &[], expected);
+        }
     }
 
     #[test]

@@ -131,7 +131,9 @@ impl Rejoin {
         if is_new && !self.is_joined() {
             return None;
         }
-        Some(is_new)
+        // Of a character that takes several tokens the first come without text.
+        let tells = self.is_joined() && choice.token_ids.is_some_and(is_filled);
+        Some(is_new || tells)
     }
 
     /// What of a text is new; `None` if it is another one than what had to come.
@@ -152,7 +154,10 @@ impl Rejoin {
             return;
         };
         let completion = self.before.completion_tokens + count;
-        let prompt = self.before.prompt_tokens.or(number(usage.prompt_tokens));
+        // The backend counts what it was given of the answer as a part of its prompt.
+        let told = number(usage.prompt_tokens);
+        let of_prompt = told.map(|told| told.saturating_sub(self.before.completion_tokens));
+        let prompt = self.before.prompt_tokens.or(of_prompt);
         for (raw, figure) in [
             (usage.prompt_tokens, prompt),
             (usage.completion_tokens, Some(completion)),
@@ -227,6 +232,8 @@ struct Choice<'a> {
     text: Option<&'a RawValue>,
     #[serde(borrow)]
     finish_reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    token_ids: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]

@@ -16,6 +16,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default)]
 pub struct Trail {
     prompt: Option<Vec<u32>>,
+    /// Tokens of the prompt of the first attempt: a later one counts what it is given of the answer among its own.
     prompt_tokens: Option<u64>,
     /// Of this attempt.
     ids: Vec<u32>,
@@ -86,17 +87,19 @@ impl Trail {
     /// answer's, and these are `text` bytes.
     #[must_use]
     pub fn behind_ids(prompt: Vec<u32>, tokens: u64, text: usize) -> Self {
+        let prompt_tokens = (prompt.len() as u64).checked_sub(tokens);
         Self {
             prompt: Some(prompt),
-            ..Self::behind_text(tokens, text)
+            ..Self::behind_text(prompt_tokens, tokens, text)
         }
     }
 
-    /// Behind a beginning that was given as text.
+    /// Behind a beginning that was given as text, and a prompt of so many tokens where that is known.
     #[must_use]
-    pub fn behind_text(tokens: u64, text: usize) -> Self {
+    pub fn behind_text(prompt_tokens: Option<u64>, tokens: u64, text: usize) -> Self {
         let before = Mark { tokens, text };
         Self {
+            prompt_tokens,
             before,
             text,
             marks: VecDeque::from([before]),
@@ -110,9 +113,11 @@ impl Trail {
             return;
         };
         let usage = chunk.usage.as_ref();
-        self.prompt_tokens = self
-            .prompt_tokens
-            .or(usage.and_then(|usage| usage.prompt_tokens));
+        if self.prompt_tokens.is_none() && self.before.text == 0 {
+            let by_timings = || chunk.timings.as_ref()?.prompt_tokens();
+            let told = usage.and_then(|usage| usage.prompt_tokens);
+            self.prompt_tokens = told.or_else(by_timings);
+        }
         let Some(choice) = chunk.choices.into_iter().next() else {
             return;
         };
@@ -220,6 +225,9 @@ impl Trail {
     /// How many tokens the first `text` bytes of the answer are, where a chunk ended there and a count was told with it.
     #[must_use]
     pub fn tokens_of(&self, text: usize) -> Option<u64> {
+        if text == 0 {
+            return Some(0);
+        }
         let mark = self.marks.iter().find(|mark| mark.text == text)?;
         Some(mark.tokens)
     }
@@ -227,8 +235,8 @@ impl Trail {
     /// How many tokens the prompt has, where that was told.
     #[must_use]
     pub fn prompt_tokens(&self) -> Option<u64> {
-        let by_ids = || self.prompt.as_ref().map(|ids| ids.len() as u64);
-        self.prompt_tokens.or_else(by_ids)
+        let ids = self.prompt.as_ref().filter(|_| self.before.text == 0);
+        self.prompt_tokens.or(ids.map(|ids| ids.len() as u64))
     }
 }
 
@@ -277,6 +285,15 @@ struct Usage {
 #[derive(Deserialize)]
 struct Timings {
     predicted_n: Option<u64>,
+    /// Tokens of the prompt that it had to read, and those that it still knew.
+    prompt_n: Option<u64>,
+    cache_n: Option<u64>,
+}
+
+impl Timings {
+    fn prompt_tokens(&self) -> Option<u64> {
+        self.prompt_n?.checked_add(self.cache_n?)
+    }
 }
 
 #[cfg(test)]
@@ -385,17 +402,45 @@ mod tests {
         // What came behind a text is of the next one.
         assert_eq!(trail.tokens_of(2), Some(1));
         assert_eq!(trail.tokens_of(5), Some(4));
-        for text in [0, 1, 3, 4, 6] {
+        for text in [1, 3, 4, 6] {
             assert_eq!(trail.tokens_of(text), None, "{text}");
         }
+        assert_eq!(trail.tokens_of(0), Some(0));
         trail.push(r#"{"choices":[{"delta":{"content":"c"}}]}"#);
         assert_eq!(trail.tokens(), None);
         assert_eq!(trail.tokens_of(2), None);
     }
 
     #[test]
+    fn the_prompt_is_counted_once() {
+        let usage = r#"{"choices":[],"usage":{"prompt_tokens":50}}"#;
+        let timings =
+            r#"{"choices":[{"text":"a"}],"timings":{"prompt_n":2,"cache_n":41,"predicted_n":1}}"#;
+        for (first, expected) in [(usage, 50), (timings, 43), (PROMPT, 2)] {
+            let mut trail = Trail::default();
+            trail.push(first);
+            assert_eq!(trail.prompt_tokens(), Some(expected), "{first}");
+            trail.push(usage);
+            assert!(
+                trail.prompt_tokens() == Some(expected) || expected == 2,
+                "{first}"
+            );
+        }
+        // What a later attempt counts has a part of the answer in it.
+        for told in [None, Some(43)] {
+            let mut trail = Trail::behind_text(told, 7, 20);
+            trail.push(usage);
+            trail.push(timings);
+            assert_eq!(trail.prompt_tokens(), told);
+        }
+        let mut trail = Trail::behind_ids(vec![9, 8, 1], 1, 3);
+        trail.push(usage);
+        assert_eq!(trail.prompt_tokens(), Some(2));
+    }
+
+    #[test]
     fn a_later_attempt_counts_on() {
-        let mut trail = Trail::behind_text(7, 20);
+        let mut trail = Trail::behind_text(None, 7, 20);
         assert_eq!((trail.tokens(), trail.tokens_of(20)), (Some(7), Some(7)));
         trail.push(&counted(" a", 1));
         assert_eq!((trail.tokens(), trail.tokens_of(22)), (Some(8), Some(8)));

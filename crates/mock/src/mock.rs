@@ -95,7 +95,6 @@ impl Mock {
     /// When the address cannot be bound.
     pub async fn bind(addr: impl ToSocketAddrs, config: MockConfig) -> io::Result<Self> {
         let listener = TcpListener::bind(addr).await?;
-        let addr = listener.local_addr()?;
         let scripts = Scripts {
             default: Arc::new(config.default.clone()),
             queue: VecDeque::new(),
@@ -109,6 +108,11 @@ impl Mock {
             scripts: Mutex::new(scripts),
             config,
         });
+        Self::serve(listener, shared)
+    }
+
+    fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Result<Self> {
+        let addr = listener.local_addr()?;
         let (commands, inbox) = mpsc::channel(4);
         let task = tokio::spawn(accept::run(listener, Arc::clone(&shared), inbox));
         Ok(Self {
@@ -133,6 +137,18 @@ impl Mock {
             },
         )
         .await
+    }
+
+    /// Another one on a free loopback port that answers from the same scripts, so that whichever of the two is
+    /// asked next takes the next queued one. Record, gates and health are the same, too; its connections and its end are
+    /// its own.
+    ///
+    /// # Errors
+    ///
+    /// When no port can be bound.
+    pub async fn twin(&self) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        Self::serve(listener, Arc::clone(&self.shared))
     }
 
     /// Where it listens.

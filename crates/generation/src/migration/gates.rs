@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 use streamweld_dialect::{Asked, Dialect, FailureClass, Hazard, Method};
 
-use super::cut::Cut;
+use super::cut::{Cut, NoCut};
 use super::{Count, JournalState, Kept, Policy, Probed, Snapshot, Target, Trigger};
 
 /// A reason to refuse. The names are part of the protocol.
@@ -364,6 +364,8 @@ fn tokens(snapshot: &Snapshot<'_>) -> Option<String> {
     // What has to come again is counted again.
     let given = match (method(snapshot), answer.kept) {
         (Some(Method::Prefill), Some(kept)) => Count::Exact(kept),
+        // The seam refuses; there is nothing to count up to.
+        (Some(Method::Prefill), None) if cut(snapshot).is_err() => return None,
         (Some(Method::Prefill), None) => Count::AtLeast(0),
         (Some(Method::TokenIds) | None, _) => answer.tokens,
     };
@@ -462,7 +464,7 @@ fn seam(snapshot: &Snapshot<'_>) -> Option<String> {
                 !is_greedy,
                 "the request lets tokens be drawn at random, so that what has to come again would be another",
             );
-            drawn.or_else(|| Cut::of(snapshot.answer.text).err().map(|no| no.to_string()))
+            drawn.or_else(|| cut(snapshot).err().map(|no| no.to_string()))
         }
         None if snapshot.policy == Policy::Prefill => Some(format!(
             "{} cannot be told to go on with an answer",
@@ -476,6 +478,10 @@ fn seam(snapshot: &Snapshot<'_>) -> Option<String> {
             Some("the ids of the tokens are not all known, and prefill is not allowed".to_owned())
         }
     }
+}
+
+fn cut<'a>(snapshot: &Snapshot<'a>) -> Result<Cut<'a>, NoCut> {
+    Cut::of(snapshot.dialect, snapshot.answer.text)
 }
 
 fn asks(snapshot: &Snapshot<'_>, hazard: Hazard, refusal: &str) -> Option<String> {

@@ -324,7 +324,7 @@ impl SoFarShown {
         let text = self.transcript.text();
         let trail = situation.trail.as_ref();
         let trail = trail.filter(|trail| trail.text() == text.len());
-        let kept = Cut::of(text).ok();
+        let cut = Cut::of(mover.dialect(), text).ok();
         let tokens = trail.and_then(Trail::tokens).map(Count::Exact);
         let usage = self.transcript.usage();
         let at_least = usage.and_then(|usage| usage.completion_tokens).unwrap_or(0);
@@ -358,7 +358,7 @@ impl SoFarShown {
                 tool_calls: self.transcript.has_tool_calls(),
                 reasoning: self.transcript.reasoning_events() > 0,
                 tokens: tokens.unwrap_or(Count::AtLeast(at_least)),
-                kept: kept.and_then(|cut| trail?.tokens_of(cut.kept.len())),
+                kept: cut.and_then(|cut| tokens_of(cut.kept, trail)),
                 prompt_tokens: trail.and_then(Trail::prompt_tokens),
                 ids: trail.is_some_and(|trail| trail.ids().is_ok_and(|ids| !ids.unsure)),
             },
@@ -425,8 +425,8 @@ impl SoFarShown {
                 })
             }
             Method::Prefill => {
-                let cut = Cut::of(text).map_err(|error| error.to_string())?;
-                let counted = told.and_then(|trail| trail.tokens_of(cut.kept.len()));
+                let cut = Cut::of(mover.dialect(), text).map_err(|error| error.to_string())?;
+                let counted = tokens_of(cut.kept, told);
                 let usage = self.transcript.usage();
                 let estimate = || usage.and_then(|usage| usage.completion_tokens).unwrap_or(0);
                 let kept = counted.unwrap_or_else(estimate);
@@ -435,7 +435,7 @@ impl SoFarShown {
                     added,
                     rejoin: rejoin(kept, cut.dropped),
                     sent: None,
-                    trail: Trail::behind_text(kept, cut.kept.len()),
+                    trail: Trail::behind_text(prompt_tokens, kept, cut.kept.len()),
                 })
             }
         }
@@ -489,6 +489,14 @@ impl<'a, S: ByteSource> Places<'a, S> {
             }
         }
     }
+}
+
+/// How many tokens the beginning of an answer has. None were needed for nothing, whatever was told.
+fn tokens_of(kept: &str, trail: Option<&Trail>) -> Option<u64> {
+    if kept.is_empty() {
+        return Some(0);
+    }
+    trail?.tokens_of(kept.len())
 }
 
 /// What the reader knows the answer by.
