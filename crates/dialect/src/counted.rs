@@ -24,6 +24,8 @@ pub struct Added {
     last: bool,
     /// What llama.cpp tells of its work, on every chunk.
     timings: Option<Timings>,
+    /// Probabilities, which have ids beside them.
+    logprobs: bool,
 }
 
 /// Which chunk has what llama.cpp tells of its work when it is not asked to tell it on every one.
@@ -47,10 +49,17 @@ pub enum Shown {
 }
 
 impl Added {
-    /// Asks for what `engine` can tell. `None` where it can tell nothing more, or the request cannot be relied on; then it
+    /// Asks for what `engine` can tell. `greedy`: every token is the most probable one, so that it would come again.
+    ///
+    ///  `None` where it can tell nothing more, or the request cannot be relied on; then it
     /// is sent as it came.
     #[must_use]
-    pub fn to(engine: Engine, dialect: Dialect, request: &str) -> Option<(String, Self)> {
+    pub fn to(
+        engine: Engine,
+        dialect: Dialect,
+        request: &str,
+        greedy: bool,
+    ) -> Option<(String, Self)> {
         if !matches!(dialect, Dialect::OpenAiChat | Dialect::OpenAiCompletions) {
             return None;
         }
@@ -62,7 +71,9 @@ impl Added {
         let tells_ids = match engine {
             Engine::Vllm => true,
             Engine::Sglang => dialect == Dialect::OpenAiCompletions,
-            Engine::LlamaCpp => return Some(Self::to_llama_cpp(&members, edits, dialect)),
+            Engine::LlamaCpp => {
+                return Some(Self::to_llama_cpp(&members, edits, dialect, greedy));
+            }
         };
         if tells_ids && !members.is_true("return_token_ids") {
             members.set(&mut edits, &mut more, "return_token_ids", "true");
@@ -81,12 +92,14 @@ impl Added {
         Some((edits.apply(), added))
     }
 
-    /// It counts its tokens on the way only where it is asked what its work takes. Its comments show that it is there: a
+    /// Its chunks have ids only beside probabilities, which cost it a little: they are asked for where what was drawn at
+    /// random cannot be asked for again. It counts its tokens on the way only where it is asked what its work takes. Its comments show that it is there: a
     /// server that was told to end says nothing for up to the time between two of them.
     fn to_llama_cpp<'t>(
         members: &Members<'t>,
         mut edits: Edits<'t>,
         dialect: Dialect,
+        greedy: bool,
     ) -> (String, Self) {
         let mut more = String::new();
         let mut added = Self::default();
@@ -101,6 +114,15 @@ impl Added {
             } else {
                 Timings::WithFinish
             });
+        }
+        if !greedy && members.get("logprobs").is_none() {
+            if dialect == Dialect::OpenAiChat {
+                members.set(&mut edits, &mut more, "logprobs", "true");
+                members.set(&mut edits, &mut more, "top_logprobs", "1");
+            } else {
+                members.set(&mut edits, &mut more, "logprobs", "1");
+            }
+            added.logprobs = true;
         }
         if members.get("sse_ping_interval").is_none() {
             members.set(&mut edits, &mut more, "sse_ping_interval", "1");
@@ -125,6 +147,9 @@ impl Added {
             let of_choices =
                 of_choices.flat_map(|choice| [choice.token_ids, choice.prompt_token_ids]);
             out.extend(of_choices.chain([chunk.prompt_token_ids]).flatten());
+        }
+        if self.logprobs {
+            out.extend(chunk.choices.iter().filter_map(|choice| choice.logprobs));
         }
         if self.running && !chunk.choices.is_empty() {
             out.extend(chunk.usage);
@@ -173,6 +198,8 @@ struct Choice<'a> {
     #[serde(borrow)]
     finish_reason: Option<&'a RawValue>,
     #[serde(borrow)]
+    logprobs: Option<&'a RawValue>,
+    #[serde(borrow)]
     token_ids: Option<&'a RawValue>,
     #[serde(borrow)]
     prompt_token_ids: Option<&'a RawValue>,
@@ -187,7 +214,7 @@ mod tests {
     const ASK: &str = r#""stream_options":{"include_usage":true,"continuous_usage_stats":true}"#;
 
     fn added(engine: Engine, dialect: Dialect, request: &str) -> (String, Added) {
-        Added::to(engine, dialect, request).expect("it can be asked")
+        Added::to(engine, dialect, request, true).expect("it can be asked")
     }
 
     #[track_caller]
@@ -234,8 +261,11 @@ mod tests {
         let (request, added) = added(Engine::Sglang, Dialect::OpenAiChat, "{\"n\":1}");
         assert_eq!(request, format!("{{\"n\":1,{ASK}}}"));
         assert!(!added.ids);
-        assert_eq!(Added::to(Engine::Vllm, Dialect::Gemini, "{}"), None);
-        assert_eq!(Added::to(Engine::Vllm, Dialect::OpenAiChat, "[]"), None);
+        assert_eq!(Added::to(Engine::Vllm, Dialect::Gemini, "{}", true), None);
+        assert_eq!(
+            Added::to(Engine::Vllm, Dialect::OpenAiChat, "[]", true),
+            None
+        );
     }
 
     #[test]
@@ -267,6 +297,25 @@ mod tests {
         let request = r#"{"timings_per_token":true}"#;
         let (_, own) = added(Engine::LlamaCpp, Dialect::OpenAiChat, request);
         check(own, text, Some(text));
+    }
+
+    #[test]
+    fn ids_of_what_is_drawn_come_beside_probabilities_that_nobody_sees() {
+        let to = |dialect| Added::to(Engine::LlamaCpp, dialect, r#"{"n":1}"#, false).unwrap();
+        let (request, chat) = to(Dialect::OpenAiChat);
+        assert!(
+            request.contains(r#""logprobs":true,"top_logprobs":1,"#),
+            "{request}"
+        );
+        let (request, completions) = to(Dialect::OpenAiCompletions);
+        assert!(request.contains(r#""logprobs":1,"#), "{request}");
+        check(
+            chat,
+            r#"{"choices":[{"delta":{"content":"a"},"logprobs":{"content":[{"id":1}]}}]}"#,
+            Some(r#"{"choices":[{"delta":{"content":"a"}}]}"#),
+        );
+        let text = r#"{"choices":[{"text":"a","logprobs":{"content":[{"id":1}]}}]}"#;
+        check(completions, text, Some(r#"{"choices":[{"text":"a"}]}"#));
     }
 
     #[test]

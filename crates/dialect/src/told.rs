@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use question::{Question, read_refusal, read_text, read_tokens};
+pub use question::{Question, model_of, prompt_of, read_refusal, read_text, read_tokens};
 pub use reply::{BadReply, Reply};
 pub use request::{ask_chat, ask_completion};
 

@@ -31,6 +31,8 @@ pub struct Trail {
     marks: VecDeque<Mark>,
     /// What was counted last, if that was with the last chunk.
     counted: Option<u64>,
+    /// Tokens that are known by their place in the answer, counted from one, and their id: not all are.
+    places: Vec<(u64, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +109,16 @@ impl Trail {
         }
     }
 
+    /// The same with the tokens that were known of what stands before.
+    #[must_use]
+    pub fn knowing(mut self, earlier: &Self) -> Self {
+        let known = earlier.places.iter().copied();
+        self.places = known
+            .filter(|(place, _)| *place <= self.before.tokens)
+            .collect();
+        self
+    }
+
     /// Reads the data of the next chunk. What is no chunk says nothing.
     pub fn push(&mut self, data: &str) {
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
@@ -127,6 +139,7 @@ impl Trail {
         let text = choice.text.or(choice.delta.and_then(|delta| delta.content));
         let text = text.unwrap_or_default();
         let told = choice.token_ids.unwrap_or_default();
+        let beside = choice.logprobs.and_then(|beside| beside.content?.pop()?.id);
         let in_chunk = told.len();
         self.ids.extend(told);
         if in_chunk == 0 && !text.is_empty() {
@@ -134,6 +147,9 @@ impl Trail {
         }
         self.text += text.len();
         self.count(usage, chunk.timings.as_ref(), in_chunk > 0);
+        if let (Some(place), Some(id)) = (self.counted, beside) {
+            self.places.push((place, id));
+        }
         if !text.is_empty() && !text.ends_with(char::REPLACEMENT_CHARACTER) {
             self.clean = Some(Clean {
                 ids: self.ids.len(),
@@ -232,6 +248,23 @@ impl Trail {
         Some(mark.tokens)
     }
 
+    /// Whether an engine cuts the answer into the very tokens that were generated. `prompt` is how it cuts what the answer
+    /// is behind, and `whole` how it cuts both. Not every id has to be known: one engine tells the last one of each character
+    /// alone. All that were told have to be in their places, and there have to be as many tokens as were counted.
+    #[must_use]
+    pub fn is_cut_alike(&self, prompt: &[u32], whole: &[u32]) -> bool {
+        let (Some(tokens), Some(answer)) = (self.tokens(), whole.strip_prefix(prompt)) else {
+            return false;
+        };
+        let at = |place: u64| answer.get(usize::try_from(place).ok()?.checked_sub(1)?);
+        let ends = self
+            .places
+            .last()
+            .is_some_and(|(place, _)| *place == tokens);
+        ends && answer.len() as u64 == tokens
+            && self.places.iter().all(|(place, id)| at(*place) == Some(id))
+    }
+
     /// How many tokens the prompt has, where that was told.
     #[must_use]
     pub fn prompt_tokens(&self) -> Option<u64> {
@@ -267,6 +300,18 @@ struct Choice<'a> {
     text: Option<Cow<'a, str>>,
     #[serde(borrow)]
     delta: Option<Delta<'a>>,
+    logprobs: Option<Beside>,
+}
+
+/// What llama.cpp writes beside its text.
+#[derive(Deserialize)]
+struct Beside {
+    content: Option<Vec<Token>>,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    id: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -454,5 +499,34 @@ mod tests {
         trail.push(&chunk("b", &[2]));
         let ids = trail.ids().unwrap();
         assert_eq!((&ids.all[..], ids.of_answer), (&[9, 8, 1, 2][..], 2));
+    }
+
+    #[test]
+    fn tokens_that_are_known_have_to_be_in_their_places() {
+        let beside = |text: &str, id: u32, count: u64| {
+            format!(
+                r#"{{"choices":[{{"delta":{{"content":"{text}"}},"logprobs":{{"content":[{{"id":{id}}}]}}}}],"timings":{{"predicted_n":{count}}}}}"#
+            )
+        };
+        let mut trail = Trail::default();
+        assert!(!trail.is_cut_alike(&[9], &[9]));
+        for chunk in [beside("a", 1, 1), beside("潮", 4, 4), beside("b", 5, 5)] {
+            trail.push(&chunk);
+        }
+        let alike = |answer: &[u32]| trail.is_cut_alike(&[9, 8], &[&[9, 8], answer].concat());
+        assert!(alike(&[1, 2, 3, 4, 5]));
+        // Another token, one too few, one too many, and a prompt that is cut otherwise in front of it.
+        assert!(!alike(&[1, 2, 3, 6, 5]));
+        assert!(!alike(&[1, 2, 4, 5]));
+        assert!(!alike(&[1, 2, 3, 4, 5, 6]));
+        assert!(!trail.is_cut_alike(&[9, 8], &[9, 7, 1, 2, 3, 4, 5]));
+        // What a second attempt adds is counted behind the first.
+        let mut second = Trail::behind_text(Some(2), 5, 5).knowing(&trail);
+        second.push(&beside("c", 6, 1));
+        assert!(second.is_cut_alike(&[9], &[9, 1, 2, 3, 4, 5, 6]));
+        assert!(!second.is_cut_alike(&[9], &[9, 1, 2, 3, 4, 4, 6]));
+        // The last of them is not known.
+        trail.push(&counted("d", 6));
+        assert!(!trail.is_cut_alike(&[9], &[9, 1, 2, 3, 4, 5, 6]));
     }
 }

@@ -159,10 +159,10 @@ fn a_value_of_the_wrong_kind_is_not_harmless() {
 
 #[test]
 fn members_that_nobody_knows_are_named() {
-    let asked = chat(json!({"my_sampler": 1, "top_n_sigma": 2, "mirostat": null}));
+    let asked = chat(json!({"my_sampler": 1, "their_sampler": 2, "mirostat": null}));
     assert_eq!(
         asked.unknown.into_iter().collect::<Vec<_>>(),
-        ["my_sampler", "top_n_sigma"]
+        ["my_sampler", "their_sampler"]
     );
     // Each dialect has its own.
     let asked = read(Dialect::OpenAiCompletions, json!({"messages": []}));

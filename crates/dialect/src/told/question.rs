@@ -76,6 +76,28 @@ impl Engine {
     }
 }
 
+/// The model that a request names; empty where it names none.
+#[must_use]
+pub fn model_of(request: &str) -> String {
+    text_member(request, "model").unwrap_or_default()
+}
+
+/// The prompt of a request for completions, where it is one text.
+#[must_use]
+pub fn prompt_of(request: &str) -> Option<String> {
+    text_member(request, "prompt")
+}
+
+fn text_member(request: &str, name: &str) -> Option<String> {
+    let Ok(Value::Object(mut request)) = serde_json::from_str(request) else {
+        return None;
+    };
+    match request.remove(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
 /// The ids in an answer.
 #[must_use]
 pub fn read_tokens(body: &[u8]) -> Option<Vec<u32>> {

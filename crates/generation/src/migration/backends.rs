@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use streamweld_dialect::{Engine, Method};
+use streamweld_dialect::{Engine, Method, Question};
 
 use super::Probed;
 use crate::leg::Leg;
@@ -29,12 +29,15 @@ pub trait Backends<S>: Send + Sync {
 }
 
 /// A place at a backend, held until this is dropped.
-pub trait Candidate<S>: Send {
+pub trait Candidate<S>: Send + Sync {
     /// What is known of it.
     fn facts(&self) -> Facts;
 
     /// The attempt as it would be, with what is added to its request.
     fn leg(&self, added: Option<streamweld_dialect::Added>) -> Leg;
+
+    /// Asks it something that costs it nothing. `None`: there was no answer that can be used.
+    fn inquire(&self, question: Question) -> Later<Option<Vec<u8>>>;
 
     /// Sends the app's request there with another body. The attempt counts from here on.
     fn ask(self: Box<Self>, body: Bytes) -> Later<Result<S, NotBegun>>;

@@ -363,6 +363,8 @@ fn tokens(snapshot: &Snapshot<'_>) -> Option<String> {
     let answer = &snapshot.answer;
     // What has to come again is counted again.
     let given = match (method(snapshot), answer.kept) {
+        // Then nothing has to come again.
+        _ if joint(snapshot) == Some(Joint::Alike) => answer.tokens,
         (Some(Method::Prefill), Some(kept)) => Count::Exact(kept),
         // The seam refuses; there is nothing to count up to.
         (Some(Method::Prefill), None) if cut(snapshot).is_err() => return None,
@@ -437,8 +439,8 @@ fn credential(_: &Snapshot<'_>, target: &Target<'_>) -> Option<String> {
 }
 
 fn template(snapshot: &Snapshot<'_>, target: &Target<'_>) -> Option<String> {
-    // Ids pass no template.
-    if method(snapshot) == Some(Method::TokenIds) {
+    // Ids pass no template, and tokens that are the same show that it changes nothing.
+    if method(snapshot) == Some(Method::TokenIds) || joint(snapshot) == Some(Joint::Alike) {
         return None;
     }
     match target.keeps_prefix {
@@ -458,14 +460,10 @@ fn seam(snapshot: &Snapshot<'_>) -> Option<String> {
     let target = snapshot.target.as_ref()?;
     match method(snapshot) {
         Some(Method::TokenIds) => None,
-        Some(Method::Prefill) => {
-            let is_greedy = snapshot.asked.is_ok_and(|asked| asked.greedy);
-            let drawn = refuse_if(
-                !is_greedy,
-                "the request lets tokens be drawn at random, so that what has to come again would be another",
-            );
-            drawn.or_else(|| cut(snapshot).err().map(|no| no.to_string()))
-        }
+        Some(Method::Prefill) => match joint(snapshot) {
+            Some(_) => None,
+            None => Some(no_joint(snapshot, target)),
+        },
         None if snapshot.policy == Policy::Prefill => Some(format!(
             "{} cannot be told to go on with an answer",
             target.name
@@ -476,6 +474,51 @@ fn seam(snapshot: &Snapshot<'_>) -> Option<String> {
         )),
         None => {
             Some("the ids of the tokens are not all known, and prefill is not allowed".to_owned())
+        }
+    }
+}
+
+/// How two parts are joined by prefill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joint {
+    /// The last word has to come again.
+    Again,
+    /// Nothing has to, for the text is cut into the tokens that were generated.
+    Alike,
+}
+
+/// How the parts of an answer can be joined by prefill. What comes again is looked at when it comes; so that is preferred.
+#[must_use]
+pub fn joint(snapshot: &Snapshot<'_>) -> Option<Joint> {
+    if method(snapshot) != Some(Method::Prefill) {
+        return None;
+    }
+    let is_greedy = snapshot.asked.is_ok_and(|asked| asked.greedy);
+    if is_greedy && cut(snapshot).is_ok() {
+        return Some(Joint::Again);
+    }
+    let alike = snapshot.target.as_ref()?.cut_alike == Probed::Yes;
+    alike.then_some(Joint::Alike)
+}
+
+fn no_joint(snapshot: &Snapshot<'_>, target: &Target<'_>) -> String {
+    let is_greedy = snapshot.asked.is_ok_and(|asked| asked.greedy);
+    let why = match cut(snapshot) {
+        _ if !is_greedy => {
+            "the request lets tokens be drawn at random, so that what has to come again would be another".to_owned()
+        }
+        Ok(_) => String::new(),
+        Err(no) => no.to_string(),
+    };
+    let name = target.name;
+    match target.cut_alike {
+        Probed::No => {
+            format!("{why}; and {name} cuts the answer into other tokens than were generated")
+        }
+        Probed::Yes | Probed::Unknown => {
+            format!(
+                "{why}; and whether {name} cuts the answer into the tokens that were generated was not found out"
+            )
         }
     }
 }

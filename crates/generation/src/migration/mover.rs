@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use streamweld_dialect::{
     Added, Asked, Before, Continuation, Dialect, Engine, Identity, Method, Part, Rejoin, SoFar,
-    Trail, Transcript, Unreadable,
+    Trail, Transcript, Unreadable, model_of, prompt_of, read_text, read_tokens,
 };
 use streamweld_journal::{Seq, Window, window_until};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -28,7 +28,7 @@ use super::gates::{self, Gate, Verdict};
 use super::seam::{NoSeam, Seam};
 use super::{
     Answer, Backends, Budget, Candidate, Count, Facts, JournalState, Judged, Kept, NotBegun,
-    Snapshot, Target, Trigger, Within,
+    Probed, Snapshot, Target, Trigger, Within,
 };
 use crate::handle::Handle;
 use crate::leg::{Leg, Reading};
@@ -72,6 +72,8 @@ pub(crate) struct Moved<S> {
 
 /// How long a log that takes what was staged is waited for.
 const SETTLE: Duration = Duration::from_secs(2);
+/// How long a backend may take to say how it cuts a prompt.
+const INQUIRY: Duration = Duration::from_secs(2);
 /// How long nobody is asked after all have failed, at first; then twice as long each time.
 const BACKOFF: Duration = Duration::from_millis(250);
 
@@ -109,7 +111,16 @@ pub(crate) async fn judge<S: ByteSource>(
     let place = mover
         .backends
         .pick(&mover.situation.leg, Within::Group, &failed);
-    answer.judge(&mover, place.map(|place| place.facts()).as_ref())
+    let Some(place) = place else {
+        return answer.judge(&mover, None, Probed::Unknown);
+    };
+    let facts = place.facts();
+    let judged = answer.judge(&mover, Some(&facts), Probed::Unknown);
+    if judged.only_seam() && judged.method == Some(Method::Prefill) {
+        let alike = answer.is_cut_alike(&mover, &*place).await;
+        return answer.judge(&mover, Some(&facts), alike);
+    }
+    judged
 }
 
 struct Mover<S> {
@@ -192,7 +203,7 @@ impl<S: ByteSource> Mover<S> {
     async fn carry_on(&self) -> Outcome<S> {
         let shown = self.answer().await;
         let bounds = self.backends.bounds();
-        let mut judged = shown.judge(self, None);
+        let mut judged = shown.judge(self, None, Probed::Unknown);
         // What refuses whoever goes on needs nobody to wait for.
         if judged.refusing().any(|gate| gate != Gate::BackendAvailable) {
             return Outcome::Refused(judged);
@@ -204,14 +215,19 @@ impl<S: ByteSource> Mover<S> {
                 break;
             };
             let facts = place.facts();
-            judged = shown.judge(self, Some(&facts));
+            judged = shown.judge(self, Some(&facts), Probed::Unknown);
+            let mut alike = Probed::Unknown;
+            if judged.only_seam() && judged.method == Some(Method::Prefill) {
+                alike = shown.is_cut_alike(self, &*place).await;
+                judged = shown.judge(self, Some(&facts), alike);
+            }
             let member = place.leg(None).member;
             let Some(method) = judged.method.filter(|_| judged.is_open()) else {
                 places.unfit.push(member);
                 continue;
             };
             places.failed.push(member);
-            let joint = match shown.joint(self, &*place, method) {
+            let joint = match shown.joint(self, &*place, method, alike == Probed::Yes) {
                 Ok(joint) => joint,
                 Err(why) => return Outcome::Refused(close(judged, Gate::Seam, why)),
             };
@@ -301,7 +317,7 @@ pub fn with_more(
         let text = std::str::from_utf8(request).ok()?;
         let asked = Asked::read(dialect, request).ok()?;
         let hopeless = !asked.unknown.is_empty() || !asked.hazards.is_empty();
-        Added::to(engine, dialect, text).filter(|_| !hopeless)
+        Added::to(engine, dialect, text, asked.greedy).filter(|_| !hopeless)
     };
     match add() {
         Some((body, added)) => (Bytes::from(body), Some(added)),
@@ -319,11 +335,15 @@ struct Joint {
 }
 
 impl SoFarShown {
-    fn judge<S: ByteSource>(&self, mover: &Mover<S>, facts: Option<&Facts>) -> Judged {
+    fn judge<S: ByteSource>(
+        &self,
+        mover: &Mover<S>,
+        facts: Option<&Facts>,
+        cut_alike: Probed,
+    ) -> Judged {
         let situation = &mover.situation;
         let text = self.transcript.text();
-        let trail = situation.trail.as_ref();
-        let trail = trail.filter(|trail| trail.text() == text.len());
+        let trail = self.told(mover);
         let cut = Cut::of(mover.dialect(), text).ok();
         let tokens = trail.and_then(Trail::tokens).map(Count::Exact);
         let usage = self.transcript.usage();
@@ -368,6 +388,7 @@ impl SoFarShown {
                 group: facts.group.as_deref(),
                 same_model: facts.same_model,
                 keeps_prefix: facts.keeps_prefix,
+                cut_alike,
                 methods: &facts.methods,
                 context: facts.context,
                 has_credential: facts.has_credential,
@@ -381,20 +402,53 @@ impl SoFarShown {
         }
     }
 
+    /// Whether a backend cuts prompt and answer into the tokens that were generated.
+    async fn is_cut_alike<S: ByteSource>(
+        &self,
+        mover: &Mover<S>,
+        place: &dyn Candidate<S>,
+    ) -> Probed {
+        let inquiry = async {
+            let trail = self.told(mover)?;
+            let engine = place.leg(None).engine?;
+            let first = std::str::from_utf8(self.request.as_ref()?).ok()?;
+            let continuation = Continuation {
+                engine,
+                so_far: SoFar::Text(self.transcript.text()),
+                tokens: 0,
+            };
+            let whole = continuation.body(mover.dialect(), first).ok()?;
+            let prompt = tokens_of_prompt(mover.dialect(), engine, place, first).await?;
+            let whole = tokens_of_prompt(mover.dialect(), engine, place, &whole).await?;
+            Some(trail.is_cut_alike(&prompt, &whole))
+        };
+        match timeout(INQUIRY, inquiry).await {
+            Ok(Some(true)) => Probed::Yes,
+            Ok(Some(false)) => Probed::No,
+            Ok(None) | Err(_) => Probed::Unknown,
+        }
+    }
+
+    /// What was told of the tokens of just this text.
+    fn told<'m, S>(&self, mover: &'m Mover<S>) -> Option<&'m Trail> {
+        let trail = mover.situation.trail.as_ref()?;
+        (trail.text() == self.transcript.text().len()).then_some(trail)
+    }
+
     /// The request that goes on, and what has to come first.
     fn joint<S: ByteSource>(
         &self,
         mover: &Mover<S>,
         place: &dyn Candidate<S>,
         method: Method,
+        alike: bool,
     ) -> Result<Joint, String> {
         let request = self.request.as_ref().ok_or("the request was not kept")?;
         let (first, added) = mover.first_body(place, request);
         let first = std::str::from_utf8(&first).map_err(|error| error.to_string())?;
         let engine = place.leg(None).engine.ok_or("its engine is not known")?;
         let text = self.transcript.text();
-        let told = mover.situation.trail.as_ref();
-        let told = told.filter(|trail| trail.text() == text.len());
+        let told = self.told(mover);
         let body = |so_far, tokens| {
             let continuation = Continuation {
                 engine,
@@ -412,6 +466,13 @@ impl SoFarShown {
             };
             Rejoin::new(identity(&self.transcript), before, overlap)
         };
+        let behind = |tokens, text| {
+            let trail = Trail::behind_text(prompt_tokens, tokens, text);
+            match told {
+                Some(told) => trail.knowing(told),
+                None => trail,
+            }
+        };
         match method {
             Method::TokenIds => {
                 let trail = told.ok_or("no ids were told")?;
@@ -422,6 +483,16 @@ impl SoFarShown {
                     rejoin: rejoin(ids.of_answer, ""),
                     sent: Some(ids.all.clone()),
                     trail: Trail::behind_ids(ids.all, ids.of_answer, text.len()),
+                })
+            }
+            Method::Prefill if alike => {
+                let tokens = told.and_then(Trail::tokens).ok_or("no tokens were told")?;
+                Ok(Joint {
+                    body: body(SoFar::Text(text), tokens)?,
+                    added,
+                    rejoin: rejoin(tokens, ""),
+                    sent: None,
+                    trail: behind(tokens, text.len()),
                 })
             }
             Method::Prefill => {
@@ -435,7 +506,7 @@ impl SoFarShown {
                     added,
                     rejoin: rejoin(kept, cut.dropped),
                     sent: None,
-                    trail: Trail::behind_text(prompt_tokens, kept, cut.kept.len()),
+                    trail: behind(kept, cut.kept.len()),
                 })
             }
         }
@@ -497,6 +568,27 @@ fn tokens_of(kept: &str, trail: Option<&Trail>) -> Option<u64> {
         return Some(0);
     }
     trail?.tokens_of(kept.len())
+}
+
+/// How a backend cuts the prompt of a request into tokens.
+async fn tokens_of_prompt<S>(
+    dialect: Dialect,
+    engine: Engine,
+    place: &dyn Candidate<S>,
+    request: &str,
+) -> Option<Vec<u32>> {
+    let of_text = |text: &str| engine.ask_prompt_tokens(&model_of(request), text);
+    let question = match dialect {
+        Dialect::OpenAiCompletions => of_text(&prompt_of(request)?),
+        _ => match engine.ask_rendered_tokens(request) {
+            Some(question) => question,
+            None => {
+                let rendered = engine.ask_rendered_text(request)?;
+                of_text(&read_text(&place.inquire(rendered).await?)?)
+            }
+        },
+    };
+    read_tokens(&place.inquire(question).await?)
 }
 
 /// What the reader knows the answer by.

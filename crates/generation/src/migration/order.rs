@@ -63,6 +63,13 @@ impl Judged {
         self.verdicts.iter().all(Verdict::is_open)
     }
 
+    /// Whether nothing refuses but what a look at the backend's tokens may open.
+    pub(crate) fn only_seam(&self) -> bool {
+        let mut refusing = self.refusing();
+        !self.is_open()
+            && refusing.all(|gate| matches!(gate, Gate::Seam | Gate::Template | Gate::Tokens))
+    }
+
     /// The gates that refuse.
     pub fn refusing(&self) -> impl Iterator<Item = Gate> {
         let refusing = self.verdicts.iter().filter(|verdict| !verdict.is_open());

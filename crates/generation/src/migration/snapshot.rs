@@ -147,6 +147,8 @@ pub struct Target<'a> {
     pub same_model: Probed,
     /// Whether its template leaves the end of an unfinished answer alone.
     pub keeps_prefix: Probed,
+    /// Whether it cuts prompt and answer into the very tokens that were generated, so that nothing has to come again.
+    pub cut_alike: Probed,
     /// How it can be told to go on.
     pub methods: &'a [Method],
     /// The longest prompt with its answer.

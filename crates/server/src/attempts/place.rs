@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::StatusCode;
-use streamweld_dialect::Added;
+use http::header::CONTENT_LENGTH;
+use http::{StatusCode, Uri};
+use http_body_util::{BodyExt, Limited};
+use streamweld_dialect::{Added, Question};
 use streamweld_generation::Leg;
 use streamweld_generation::migration::{Candidate, Facts, Later, NotBegun};
 use streamweld_upstream::fleet::{Member, Permit};
@@ -14,6 +16,9 @@ use crate::facts::Wanted;
 use crate::request_body::RequestBody;
 use crate::source::AttemptSource;
 use crate::{dispatch, head};
+
+/// The most of an answer to an inquiry: the ids of some million tokens.
+const INQUIRED: usize = 16 << 20;
 
 pub(super) struct Place {
     attempts: Arc<Attempts>,
@@ -46,6 +51,27 @@ impl Candidate<AttemptSource> for Place {
 
     fn leg(&self, added: Option<Added>) -> Leg {
         self.attempts.leg_of(self.permit.member(), added)
+    }
+
+    fn inquire(&self, question: Question) -> Later<Option<Vec<u8>>> {
+        let attempts = Arc::clone(&self.attempts);
+        let member = Arc::clone(self.permit.member());
+        Box::pin(async move {
+            let permit = attempts.app.backends.fleet.again(&member)?;
+            let mut request = attempts.request().clone();
+            *request.uri_mut() = Uri::from_static(question.path);
+            let body = Bytes::from(question.body);
+            request
+                .headers_mut()
+                .insert(CONTENT_LENGTH, body.len().into());
+            let request = request.map(|()| RequestBody::again(body));
+            let answer = permit.send(&attempts.app.client, request).await.ok()?;
+            if answer.status() != StatusCode::OK {
+                return None;
+            }
+            let body = Limited::new(answer.into_body().into_body(), INQUIRED);
+            Some(body.collect().await.ok()?.to_bytes().to_vec())
+        })
     }
 
     fn ask(self: Box<Self>, body: Bytes) -> Later<Result<AttemptSource, NotBegun>> {

@@ -43,6 +43,7 @@ fn good(asked: &Asked) -> Snapshot<'_> {
             group: Some("g"),
             same_model: Probed::Yes,
             keeps_prefix: Probed::Yes,
+            cut_alike: Probed::Unknown,
             methods: &[Method::TokenIds, Method::Prefill],
             context: Some(4096),
             has_credential: true,
@@ -325,6 +326,12 @@ fn what_is_drawn_at_random_does_not_come_again() {
     assert_eq!(closed(&snapshot), []);
     snapshot.answer.ids = false;
     assert_eq!(closed(&snapshot), [Gate::Seam]);
+    target(&mut snapshot).cut_alike = Probed::No;
+    assert_eq!(closed(&snapshot), [Gate::Seam]);
+    // Then nothing has to come again, whatever the template does elsewhere.
+    target(&mut snapshot).cut_alike = Probed::Yes;
+    target(&mut snapshot).keeps_prefix = Probed::Unknown;
+    assert_eq!(closed(&snapshot), []);
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl Exam<'_> {
     /// A short answer with all that the engine tells of it.
     async fn first(&self, dialect: Dialect) -> Result<First, Judged> {
         let question = prompts::short_answer(dialect, self.model);
-        let added = Added::to(self.engine, dialect, &question.body);
+        let added = Added::to(self.engine, dialect, &question.body, true);
         let body = added.map_or(question.body, |(body, _)| body);
         let reply = self.reply(dialect, question.path, body.clone()).await?;
         if !reply.is_text() {
