@@ -1,9 +1,11 @@
 //! What operators ask and do (protocol.md 12).
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use streamweld_mock::{Dialect, Outcome, Script};
 use streamweld_server::config::Secret;
-use streamweld_tests::{Client, End, Harness, Setup, ask, blocks, wait_end};
+use streamweld_tests::{CHAT, Client, End, Harness, Setup, ask, blocks, patience, wait_end};
 
 async fn text(client: &Client, path: &str) -> (u16, String) {
     let response = client.get(path).await;
@@ -58,6 +60,8 @@ async fn what_is_not_there_is_404() {
         "/admin/streams/x/y",
         "/admin/streams/x/stop/y",
         "/admin/config",
+        "/admin/backends/x/y",
+        "/admin/backends/x/drain/y",
     ] {
         let answer = harness.admin.get(path).await.error_code().await;
         assert_eq!(answer, (404, "not_found".to_owned()), "{path}");
@@ -169,7 +173,7 @@ async fn the_list_is_newest_first_filtered_and_bounded() {
         Script::tokens(3).gate_after(2, "go"),
     ] {
         // Ids begin with their millisecond.
-        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        tokio::time::sleep(Duration::from_millis(3)).await;
         harness.mock.push_script(script);
         let response = ask(&client, Dialect::OpenAiChat).await;
         made.push((response.id(), response));
@@ -216,10 +220,64 @@ async fn the_list_is_newest_first_filtered_and_bounded() {
         "?limit=",
         "?status=x",
         "?status=",
+        "?older_than=5",
+        "?older_than=",
+        "?model=%ff",
     ] {
         let path = format!("/admin/streams{bad}");
         let answer = harness.admin.get(&path).await.error_code().await;
         assert_eq!(answer, (400, "invalid_parameter".to_owned()), "{bad}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_is_filtered_by_model_backend_and_age() {
+    let harness = Harness::start(Script::tokens(3)).await;
+    let made = async |model: &str| {
+        let body = CHAT.replace("\"m\"", &format!("\"{model}\""));
+        let path = "/v1/chat/completions";
+        let response = harness.client.send("POST", path, &body).await;
+        let id = response.id();
+        response.all().await;
+        wait_end(&harness.client, &id).await;
+        id
+    };
+    let list = async |query: &str| {
+        let path = format!("/admin/streams?{query}");
+        harness.admin.get(&path).await.json().await
+    };
+    let first = made("org/one two").await;
+    let old = "older_than=500ms";
+    let has_aged = async { while ids(&list(old).await).is_empty() {} };
+    patience(has_aged).await;
+    // Of some that are made just now none is as old yet, unless this machine was held up.
+    let mut young = Vec::new();
+    loop {
+        let begun = Instant::now();
+        young.push(made("other").await);
+        let aged = list(old).await;
+        if begun.elapsed() < Duration::from_millis(500) {
+            assert!(!ids(&aged).contains(&young[young.len() - 1].as_str()));
+            assert!(ids(&aged).contains(&first.as_str()));
+            break;
+        }
+    }
+    for query in [
+        "model=org%2Fone%20two",
+        "model=org/one%20two&backend=llm&status=done",
+        "older_than=0s&model=org/one%20two",
+    ] {
+        assert_eq!(ids(&list(query).await), [&first], "{query}");
+    }
+    assert_eq!(ids(&list("backend=llm").await).len(), young.len() + 1);
+    for query in [
+        "model=org",
+        "model=",
+        "backend=l",
+        "older_than=1h",
+        "model=org/one%20two&status=error",
+    ] {
+        assert!(ids(&list(query).await).is_empty(), "{query}");
     }
 }
 

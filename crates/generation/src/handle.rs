@@ -81,6 +81,8 @@ pub struct Handle {
     moves: AtomicU32,
     /// The names of the backends that were asked, in order.
     backends: Mutex<Vec<Arc<str>>>,
+    /// The one that it is at.
+    bound: Mutex<Arc<str>>,
     request: SetOnce<Request>,
     head: watch::Sender<Head>,
     changed: Bell,
@@ -113,6 +115,7 @@ impl Handle {
             attempts: AtomicU32::new(0),
             moves: AtomicU32::new(0),
             backends: Mutex::default(),
+            bound: Mutex::default(),
             request: SetOnce::new(),
             head: watch::Sender::new(Head::Pending),
             changed: Bell::default(),
@@ -219,10 +222,16 @@ impl Handle {
         self.backends().push(Arc::from(backend));
     }
 
-    /// The backend that was asked last.
+    /// The backend that it is at, or waits for.
     #[must_use]
     pub fn backend(&self) -> Arc<str> {
-        self.backends().last().cloned().unwrap_or_default()
+        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&bound)
+    }
+
+    /// It is at this backend from now on.
+    pub fn bind(&self, backend: &str) {
+        *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = Arc::from(backend);
     }
 
     /// The backends that were asked, each once, in order.

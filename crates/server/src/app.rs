@@ -10,6 +10,7 @@ use streamweld_upstream::Client;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::admin::Drains;
 use crate::backends::Backends;
 use crate::config::{EdgeConfig, GenerationConfig, JournalConfig};
 use crate::examined::Examined;
@@ -33,6 +34,7 @@ pub(crate) struct App {
     pub(crate) followed: Followed,
     pub(crate) ownerless: Ownerless,
     pub(crate) learning: Learning,
+    pub(crate) drains: Drains,
     /// Producers: shutdown waits for them.
     pub(crate) producers: TaskTracker,
     shutting_down: AtomicBool,
@@ -61,6 +63,7 @@ impl App {
             followed: Followed::default(),
             ownerless: Ownerless::default(),
             learning: Learning::default(),
+            drains: Drains::default(),
             producers: TaskTracker::new(),
             shutting_down: AtomicBool::new(false),
         })

@@ -11,7 +11,7 @@ use http_body::Body as _;
 use streamweld_dialect::Added;
 use streamweld_generation::migration::{Backends, Bounds, Candidate, Later, Within, with_more};
 use streamweld_generation::{Handle, Leg};
-use streamweld_upstream::fleet::{Member, MemberId, Permit, Wanted};
+use streamweld_upstream::fleet::{Member, MemberId, MemberState, Permit, Wanted};
 use streamweld_upstream::{ErrorKind, Source, UpstreamError};
 
 use self::place::Place;
@@ -57,6 +57,7 @@ impl Attempts {
             asked: Mutex::default(),
         });
         attempts.begin(first);
+        attempts.handle.bind(first.member().name());
         attempts
     }
 
@@ -88,6 +89,7 @@ impl Attempts {
                 "another backend is asked"
             );
             self.begin(&next);
+            self.handle.bind(next.member().name());
             permit = next;
         }
         unreachable!("the last attempt returns its answer")
@@ -105,10 +107,13 @@ impl Attempts {
         &self.request
     }
 
-    /// One more place at the backend that was asked last, whatever is believed of it.
+    /// One more place at the backend that the answer is at, whatever is believed of it.
     pub(crate) fn again_there(&self) -> Option<Permit> {
-        let member = self.lock().now.clone()?;
-        self.app.backends.fleet.again(&member)
+        let name = self.handle.backend();
+        let asked = self.lock();
+        let mut asked = asked.all.iter().rev();
+        let member = asked.find(|member| member.name() == name.as_ref())?;
+        self.app.backends.fleet.again(member)
     }
 
     /// Another backend for the same request, if there is one and the request was kept.
@@ -204,6 +209,14 @@ impl Backends<AttemptSource> for Others {
         let permit = backends.fleet.pick(&wanted).ok()?;
         let from = self.0.member(MemberId::of(from.member))?;
         Some(Box::new(Place::new(Arc::clone(&self.0), permit, from)))
+    }
+
+    fn is_drained(&self, leg: &Leg) -> bool {
+        let members = self.0.app.backends.fleet.members();
+        let drained = |(member, state): &(Arc<Member>, MemberState)| {
+            member.id().get() == leg.member && *state == MemberState::Draining
+        };
+        members.iter().any(drained)
     }
 
     fn changed(&self) -> Later<()> {

@@ -256,7 +256,9 @@ impl Secret {
         (!text.is_empty()).then_some(Self(text))
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    /// The secret itself, for whoever has to send it.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 }

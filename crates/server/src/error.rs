@@ -9,6 +9,7 @@ use serde::Serialize;
 use streamweld_journal::StreamId;
 
 use crate::body::Body;
+use crate::gates::GateState;
 
 /// A stable code, and with it its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,7 @@ use crate::body::Body;
 pub enum ErrorCode {
     AlreadyTerminal,
     BackendBadResponse,
+    BackendNotFound,
     BackendTimeout,
     BackendUnavailable,
     BackendUnreachable,
@@ -39,7 +41,9 @@ pub enum ErrorCode {
     JournalRegressed,
     JournalUnavailable,
     MethodNotAllowed,
+    MigrationRefused,
     NotFound,
+    NotOwner,
     OwnerLost,
     RequestTooLarge,
     ShuttingDown,
@@ -50,9 +54,10 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in the order of the alphabet.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 32] = [
         Self::AlreadyTerminal,
         Self::BackendBadResponse,
+        Self::BackendNotFound,
         Self::BackendTimeout,
         Self::BackendUnavailable,
         Self::BackendUnreachable,
@@ -73,7 +78,9 @@ impl ErrorCode {
         Self::JournalRegressed,
         Self::JournalUnavailable,
         Self::MethodNotAllowed,
+        Self::MigrationRefused,
         Self::NotFound,
+        Self::NotOwner,
         Self::OwnerLost,
         Self::RequestTooLarge,
         Self::ShuttingDown,
@@ -88,6 +95,7 @@ impl ErrorCode {
         match self {
             Self::AlreadyTerminal => "already_terminal",
             Self::BackendBadResponse => "backend_bad_response",
+            Self::BackendNotFound => "backend_not_found",
             Self::BackendTimeout => "backend_timeout",
             Self::BackendUnavailable => "backend_unavailable",
             Self::BackendUnreachable => "backend_unreachable",
@@ -108,7 +116,9 @@ impl ErrorCode {
             Self::JournalRegressed => "journal_regressed",
             Self::JournalUnavailable => "journal_unavailable",
             Self::MethodNotAllowed => "method_not_allowed",
+            Self::MigrationRefused => "migration_refused",
             Self::NotFound => "not_found",
+            Self::NotOwner => "not_owner",
             Self::OwnerLost => "owner_lost",
             Self::RequestTooLarge => "request_too_large",
             Self::ShuttingDown => "shutting_down",
@@ -133,11 +143,13 @@ impl ErrorCode {
             Self::CapabilityExpired | Self::CapabilityScope | Self::Forbidden => {
                 StatusCode::FORBIDDEN
             }
-            Self::NotFound | Self::StreamNotFound => StatusCode::NOT_FOUND,
+            Self::BackendNotFound | Self::NotFound | Self::StreamNotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::AlreadyTerminal | Self::CursorAhead | Self::JournalRegressed => {
-                StatusCode::CONFLICT
-            }
+            Self::AlreadyTerminal
+            | Self::CursorAhead
+            | Self::JournalRegressed
+            | Self::MigrationRefused
+            | Self::NotOwner => StatusCode::CONFLICT,
             Self::CursorExpired | Self::StreamExpired => StatusCode::GONE,
             Self::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
@@ -162,6 +174,8 @@ pub(crate) struct Error {
     allow: Option<&'static str>,
     /// Boxed, for few errors have any.
     fields: Option<Box<HeaderMap>>,
+    /// Those that refused, where gates did.
+    gates: Vec<GateState>,
 }
 
 impl Error {
@@ -172,6 +186,7 @@ impl Error {
             stream: None,
             allow: None,
             fields: None,
+            gates: Vec::new(),
         }
     }
 
@@ -184,6 +199,12 @@ impl Error {
     /// Its response has these fields too.
     pub(crate) fn with_fields(mut self, fields: HeaderMap) -> Self {
         self.fields = Some(Box::new(fields));
+        self
+    }
+
+    /// Tells which gates refused.
+    pub(crate) fn with_gates(mut self, gates: Vec<GateState>) -> Self {
+        self.gates = gates;
         self
     }
 
@@ -216,6 +237,8 @@ impl Error {
             message: &'a str,
             stream_id: Option<String>,
             request_id: &'a str,
+            #[serde(skip_serializing_if = "<[_]>::is_empty")]
+            gates: &'a [GateState],
         }
         let shown = Shown {
             r#type: "streamweld_error",
@@ -223,6 +246,7 @@ impl Error {
             message: &self.message,
             stream_id: self.stream.map(|id| id.to_string()),
             request_id,
+            gates: &self.gates,
         };
         let json = serde_json::to_vec(&Envelope { error: shown }).expect("plain strings serialise");
         let mut response = Response::new(Body::full(Bytes::from(json)));

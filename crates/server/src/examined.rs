@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use streamweld_generation::migration::Policy;
 use streamweld_upstream::examine::{Examination, Subject, examine, identify};
-use streamweld_upstream::fleet::{Member, MemberId, MemberState};
+use streamweld_upstream::fleet::{Engine, Member, MemberId, MemberState};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -116,8 +116,15 @@ pub(crate) async fn look_after(app: Arc<App>) -> Infallible {
 
 /// Whether anything depends on what it is.
 fn concerns(app: &App, member: &Member) -> bool {
+    // Of the others no answer can be continued, whatever they show, and some cost money.
+    let may_go_on = matches!(
+        member.engine(),
+        Engine::Vllm | Engine::Sglang | Engine::LlamaCpp | Engine::Unknown
+    );
     let migration = &app.backends.migration;
-    migration.policy(member.group()) != Policy::Off && !migration.is_vouched(member.group())
+    may_go_on
+        && migration.policy(member.group()) != Policy::Off
+        && !migration.is_vouched(member.group())
 }
 
 async fn ask(app: &App, member: &Member) {

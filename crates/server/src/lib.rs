@@ -35,6 +35,7 @@ mod examined;
 mod facts;
 mod followed;
 mod forward;
+mod gates;
 mod head;
 mod idempotency;
 mod io;

@@ -1,7 +1,7 @@
 //! What a scraper reads, by the names that `docs/metrics.md` lists.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -9,6 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use streamweld_generation::{Counters, Handle};
+use streamweld_upstream::fleet::{MemberState, Tally};
 
 use crate::app::App;
 use crate::error::ErrorCode;
@@ -27,6 +28,37 @@ pub(crate) struct Metrics {
     journal_info: Family<JournalLabels, Gauge>,
     journal_checks: Family<CheckLabels, Gauge>,
     ready: Gauge,
+    backend_states: Family<BackendStateLabels, Gauge>,
+    backend_in_flight: Family<BackendLabels, Gauge>,
+    attempts: Family<AttemptLabels, Counter>,
+    /// One scraper at a time: what is cleared is there again before the next one looks.
+    scraped: Mutex<()>,
+}
+
+/// Every state that a backend can be shown in.
+const STATES: [MemberState; 5] = [
+    MemberState::Starting,
+    MemberState::Up,
+    MemberState::Quarantined,
+    MemberState::Down,
+    MemberState::Draining,
+];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BackendStateLabels {
+    backend: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BackendLabels {
+    backend: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AttemptLabels {
+    backend: String,
+    outcome: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -65,6 +97,10 @@ impl Metrics {
             journal_info: Family::default(),
             journal_checks: Family::default(),
             ready: Gauge::default(),
+            backend_states: Family::default(),
+            backend_in_flight: Family::default(),
+            attempts: Family::default(),
+            scraped: Mutex::default(),
         };
         let registry = &mut metrics.registry;
         counters.register(registry);
@@ -123,6 +159,21 @@ impl Metrics {
             "1 while new generations are accepted",
             metrics.ready.clone(),
         );
+        registry.register(
+            "streamweld_backend_state",
+            "1 for the state that a backend is in, 0 for the others",
+            metrics.backend_states.clone(),
+        );
+        registry.register(
+            "streamweld_backend_in_flight",
+            "Requests that a backend has now",
+            metrics.backend_in_flight.clone(),
+        );
+        registry.register(
+            "streamweld_attempts",
+            "Requests to a backend, by what came of them",
+            metrics.attempts.clone(),
+        );
         metrics
     }
 
@@ -136,6 +187,7 @@ impl Metrics {
 
     /// Everything in the Prometheus text format. Gauges are read now, not kept up to date.
     pub(crate) fn render(&self, app: &App) -> String {
+        let _one = self.scraped.lock().unwrap_or_else(PoisonError::into_inner);
         let usage = app.shared.journal.usage();
         let running = app.shared.registry.all();
         self.running.set(count(running.len()));
@@ -174,6 +226,7 @@ impl Metrics {
                 .set(i64::from(check.is_wrong));
         }
         self.ready.set(i64::from(!app.is_shutting_down()));
+        self.look_at_backends(app);
         let mut out = String::new();
         if text::encode(&mut out, &self.registry).is_err() {
             // Writing into a string cannot fail; a scraper still gets a well-formed answer if it ever does.
@@ -181,6 +234,41 @@ impl Metrics {
             let _ = out.write_str("# EOF\n");
         }
         out
+    }
+}
+
+impl Metrics {
+    fn look_at_backends(&self, app: &App) {
+        let fleet = &app.backends.fleet;
+        // Those that DNS names come and go.
+        self.backend_states.clear();
+        self.backend_in_flight.clear();
+        for member in fleet.snapshot() {
+            let backend = member.name;
+            for state in STATES {
+                let labels = BackendStateLabels {
+                    backend: backend.clone(),
+                    state: state.as_str(),
+                };
+                let is_in_it = i64::from(member.state == state);
+                self.backend_states.get_or_create(&labels).set(is_in_it);
+            }
+            self.backend_in_flight
+                .get_or_create(&BackendLabels { backend })
+                .set(count(member.in_flight));
+        }
+        // The fleet counts by itself; the counters are brought up to it.
+        for Tally {
+            backend,
+            outcome,
+            count,
+        } in fleet.tally()
+        {
+            let counter = self
+                .attempts
+                .get_or_create_owned(&AttemptLabels { backend, outcome });
+            counter.inc_by(count.saturating_sub(counter.get()));
+        }
     }
 }
 

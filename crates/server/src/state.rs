@@ -5,14 +5,11 @@ use serde::Serialize;
 use streamweld_generation::{
     OpenPayload, TerminalPayload, Whole, timestamp, transcript, whole_transcript,
 };
-use streamweld_journal::{EntryBytes, Kind, Seq, Window};
+use streamweld_journal::{Kind, Seq, Window};
 use tokio::time::timeout;
 
 use crate::app::App;
 use crate::attach::Readable;
-
-/// How many entries are read at once, so that the lock is held briefly.
-const PAGE: usize = 256;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct State {
@@ -96,10 +93,6 @@ impl State {
             (None, Some(payload)) => payload.attempts.max(1),
             (None, None) => 1,
         };
-        let migrations = match &found.handle {
-            Some(handle) => handle.moves(),
-            None => migrations(window),
-        };
         Self {
             object: "streamweld.stream",
             stream_id: window.id().to_string(),
@@ -123,29 +116,35 @@ impl State {
             level: app.shared.journal.level().map(|level| level.to_string()),
             readers: if runs { readers } else { 0 },
             attempts,
-            migrations,
+            migrations: match &found.handle {
+                Some(handle) => handle.moves(),
+                None => migrations(window),
+            },
             usage,
             terminal: terminal.and_then(|_| TerminalState::of(window)),
         }
     }
 }
 
-/// The entries that say that another backend went on.
+/// How often it has moved, as far as its entries are held.
 fn migrations(window: &Window) -> u32 {
-    let (mut after, mut found) = (Seq::ZERO, 0);
+    let (mut count, mut after) = (0, Seq::ZERO);
     loop {
         let entries = window.entries(after, PAGE);
         let Some(last) = entries.last() else {
-            return found;
+            return count;
         };
         after = last.seq;
-        let moved = |entry: &&EntryBytes| entry.kind == Kind::Migration;
-        found += u32::try_from(entries.iter().filter(moved).count()).unwrap_or(u32::MAX);
+        let moves = entries.iter().filter(|entry| entry.kind == Kind::Migration);
+        count += u32::try_from(moves.count()).expect("a page is short");
     }
 }
 
+/// How many entries are looked at at once, so that the lock of a window is held briefly.
+const PAGE: usize = 256;
+
 /// The backends that were asked. What only an earlier replica knew is in the log.
-fn backends(found: &Readable, open: Option<&OpenPayload>) -> Vec<String> {
+pub(crate) fn backends(found: &Readable, open: Option<&OpenPayload>) -> Vec<String> {
     if let Some(handle) = &found.handle {
         return handle.asked().iter().map(ToString::to_string).collect();
     }

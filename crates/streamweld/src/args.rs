@@ -4,10 +4,12 @@
 //! the flag or the variable that it stands in. What it lets through can still fail, but is no mistake in writing.
 
 mod check;
+mod operate;
 mod origin;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,12 +26,17 @@ use streamweld_upstream::fleet::{Credential, Engine};
 
 use crate::journal::Place;
 use crate::values::{
-    JournalPlace, Member, Url, address, backend_name, certificates, credential, credential_header,
-    dialect_route, duration, journal_file, journal_size, orphan_policy, password_file,
-    path_pattern, positive_duration, presence_lease, script, script_file, secret, signing_keys,
-    size, two_addresses, url_prefix,
+    Backends, GroupPolicy, JournalPlace, Listed, Member, Url, address, attempts, backend_name,
+    certificates, credential, credential_header, dialect_route, duration, health_time,
+    journal_file, journal_size, orphan_policy, password_file, path_pattern, positive_duration,
+    presence_lease, script, script_file, secret, signing_keys, size, times, two_addresses,
+    url_prefix,
 };
 
+pub(crate) use self::operate::{
+    Admin, Backends as BackendsCommand, BackendsWhat, Format, Migrate, Streams, StreamsList,
+    StreamsWhat,
+};
 use self::origin::Origin;
 
 /// Makes streamed answers of inference servers durable and resumable.
@@ -45,6 +52,11 @@ impl Serve {
     pub(crate) fn per_generation(&self) -> ByteSize {
         let default = ByteSize::mib(32).min(self.journal_total);
         self.journal_per_generation.unwrap_or(default)
+    }
+
+    /// The backends that were written well, which all are once [`Args::read`] has let them through.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &Listed> {
+        self.backend.iter().flat_map(|some| some.each().flatten())
     }
 
     /// For how long there can be something to read of a generation that begins now.
@@ -93,8 +105,14 @@ impl Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve in front of a backend.
+    /// Serve in front of one backend or several.
     Serve(Box<Serve>),
+    /// List the streams of a running Streamweld, show or stop one.
+    Streams(Streams),
+    /// Move a stream of a running Streamweld to another backend.
+    Migrate(Migrate),
+    /// List the backends of a running Streamweld, drain or undrain one.
+    Backends(BackendsCommand),
     /// Be a scriptable fake inference server.
     Mock(Box<Mock>),
     /// Show what it does: cut, resume, second reader, stop.
@@ -103,25 +121,27 @@ pub(crate) enum Command {
     Doctor(Box<Doctor>),
 }
 
-/// Serve in front of a backend.
+/// Serve in front of one backend or several.
 #[derive(Debug, ClapArgs)]
+#[command(after_help = OPTIONS)]
 pub(crate) struct Serve {
-    /// The inference server, such as http://127.0.0.1:8000
+    /// An inference server, such as http://127.0.0.1:8000 (repeatable; options below)
     #[arg(
         long,
         env = "STREAMWELD_BACKEND",
         hide_env_values = true,
-        value_name = "URL"
+        value_name = "URL[,OPTION…]",
+        required = true
     )]
-    pub(crate) backend: Url,
+    pub(crate) backend: Vec<Backends>,
     // Clients read it in errors, so it is never made from the address.
-    /// What the backend is called in errors, logs and states: 1 to 63 of A-Z a-z 0-9 - . _
+    /// What a single backend is called in errors, logs and states: 1 to 63 of A-Z a-z 0-9 - . _
     #[arg(long, env = "STREAMWELD_BACKEND_NAME", value_name = "NAME", default_value = "default", value_parser = backend_name)]
     pub(crate) backend_name: String,
-    /// PEM file with certificates to trust for the backend, besides the system's
+    /// PEM file with certificates to trust for backends, besides the system's
     #[arg(long, env = "STREAMWELD_BACKEND_CA", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(certificates))]
     pub(crate) backend_ca: Option<PathBuf>,
-    /// Speak HTTP/2 to the backend, by prior knowledge when it is plain http
+    /// Speak HTTP/2 to backends, by prior knowledge when it is plain http
     #[arg(long, env = "STREAMWELD_BACKEND_HTTP2")]
     pub(crate) backend_http2: bool,
     /// Where clients connect
@@ -230,6 +250,50 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_MAX_KEPT_BODY", value_name = "SIZE", default_value = "32MiB", value_parser = size)]
     pub(crate) max_kept_body: ByteSize,
 
+    /// Requests for one answer before its first event, each to another backend
+    #[arg(long, env = "STREAMWELD_ATTEMPTS", value_name = "N", default_value = "3", value_parser = attempts)]
+    pub(crate) attempts: NonZeroU32,
+    /// What a group of backends may do for an answer that one of them began: off, exact, prefill (repeatable) [default: exact]
+    #[arg(
+        long,
+        env = "STREAMWELD_MIGRATION",
+        value_name = "GROUP=POLICY",
+        value_delimiter = ','
+    )]
+    pub(crate) migration: Vec<GroupPolicy>,
+    /// A group whose backends are not examined: you vouch that they are what you say, and alike (repeatable)
+    #[arg(
+        long,
+        env = "STREAMWELD_VOUCHED",
+        value_name = "GROUP",
+        value_delimiter = ','
+    )]
+    pub(crate) vouched: Vec<String>,
+    /// How often one answer may move to another backend
+    #[arg(long, env = "STREAMWELD_MIGRATIONS", value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(..=16))]
+    pub(crate) migrations: u32,
+    /// How long an answer that was cut waits for a backend to go on
+    #[arg(long, env = "STREAMWELD_MIGRATION_WAIT", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) migration_wait: Duration,
+    /// An attempt without a first event for so long has stalled [default: never]
+    #[arg(long, env = "STREAMWELD_FIRST_TOKEN_TIMEOUT", value_name = "TIME", value_parser = positive_duration)]
+    pub(crate) first_token_timeout: Option<Duration>,
+    /// An attempt without a further event for so long has stalled [default: never]
+    #[arg(long, env = "STREAMWELD_BETWEEN_TOKENS_TIMEOUT", value_name = "TIME", value_parser = positive_duration)]
+    pub(crate) between_tokens_timeout: Option<Duration>,
+    /// How often each backend is asked whether it is well
+    #[arg(long, env = "STREAMWELD_HEALTH_EVERY", value_name = "TIME", default_value = "5s", value_parser = health_time)]
+    pub(crate) health_every: Duration,
+    /// How long it may take to say so
+    #[arg(long, env = "STREAMWELD_HEALTH_TIMEOUT", value_name = "TIME", default_value = "3s", value_parser = health_time)]
+    pub(crate) health_timeout: Duration,
+    /// After so many times without a yes in a row it is down
+    #[arg(long, env = "STREAMWELD_HEALTH_FAILURES", value_name = "N", default_value = "3", value_parser = times)]
+    pub(crate) health_failures: NonZeroU32,
+    /// After so many times yes in a row it is up again
+    #[arg(long, env = "STREAMWELD_HEALTH_SUCCESSES", value_name = "N", default_value = "2", value_parser = times)]
+    pub(crate) health_successes: NonZeroU32,
+
     /// How long connecting to the backend may take
     #[arg(long, env = "STREAMWELD_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = positive_duration)]
     pub(crate) connect_timeout: Duration,
@@ -246,6 +310,22 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) log: Log,
 }
+
+/// What `streamweld serve --help` says of backends.
+const OPTIONS: &str = "\
+Options of a backend, behind its URL, with a comma before each:
+  name=N                what it is called; each needs one where there are several
+  engine=E              vllm, sglang, tgi, llama_cpp, trtllm, ollama, openai, anthropic, gemini, unknown
+  family=F              openai, anthropic, gemini, unknown, where it is not that of the engine
+  group=G               another of the same group may go on with what it began
+  weight=W              its share of the requests, 1 to 1000
+  dns                   one backend at each address that its host's name leads to
+  credential-file=FILE  a key that it is shown in place of the caller's
+  health=PATH           where it says whether it is well; off: it is not asked
+
+Two that may take over from each other:
+  --backend http://10.0.0.1:8000,name=a,engine=vllm,group=g \\
+  --backend http://10.0.0.2:8000,name=b,engine=vllm,group=g";
 
 /// What is logged.
 #[derive(Clone, Debug, ClapArgs)]

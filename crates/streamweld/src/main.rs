@@ -1,7 +1,8 @@
 //! The `streamweld` command.
 //!
 //! Exit codes (protocol.md 13.1): 2 when what was asked for is refused, which is known before anything starts; 1 when
-//! it could not be started or failed later; 3 when `doctor` found that answers would not go on; 0 at an orderly end.
+//! it could not be started or failed later; 3 when `doctor` found that answers would not go on; 0 at an orderly end. Commands that
+//! ask a running server (`operate`): 1 when it refuses, 3 when it does not answer.
 
 mod args;
 mod demo;
@@ -9,6 +10,7 @@ mod doctor;
 mod journal;
 mod logging;
 mod mock;
+mod operate;
 mod serve;
 mod signals;
 mod values;
@@ -25,6 +27,9 @@ fn main() -> ExitCode {
     };
     let outcome = match args.command {
         Command::Serve(serve) => serve::run(*serve),
+        Command::Streams(streams) => operate::streams(&streams),
+        Command::Migrate(migrate) => operate::migrate(&migrate),
+        Command::Backends(backends) => operate::backends(&backends),
         Command::Mock(mock) => mock::run(*mock),
         Command::Demo(demo) => demo::run(demo),
         Command::Doctor(doctor) => doctor::run(*doctor),

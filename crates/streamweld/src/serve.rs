@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use streamweld_generation::{HealBounds, OrphanPolicy};
@@ -9,6 +10,7 @@ use streamweld_server::config::{
     EdgeConfig, GenerationConfig, JournalConfig, MigrationConfig, PageOrigin, ResumeUrlConfig,
 };
 use streamweld_server::{Config, Server};
+use streamweld_upstream::fleet::{Credential, HealthCheck, Reach};
 use streamweld_upstream::{Protocol, UpstreamConfig, fleet};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
@@ -33,14 +35,21 @@ pub(crate) fn run(args: Serve) -> anyhow::Result<ExitCode> {
 
 /// What the command line asks for.
 pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
-    let url = args.backend.checked()?;
-    let backend = fleet::Spec::new(args.backend_name.as_str(), url, fleet::Engine::Unknown);
     Ok(Config {
         listen: args.listen,
         admin_listen: args.admin_listen,
-        backends: vec![backend],
-        fleet: fleet::Config::default(),
-        migration: MigrationConfig::default(),
+        backends: args
+            .listed()
+            .map(|listed| listed.spec(&args.backend_name))
+            .collect(),
+        fleet: fleet::Config {
+            probe_every: args.health_every,
+            probe_timeout: args.health_timeout,
+            probe_failures: args.health_failures,
+            probe_successes: args.health_successes,
+            ..fleet::Config::default()
+        },
+        migration: migration(args),
         upstream: UpstreamConfig {
             connect_timeout: args.connect_timeout,
             first_byte_timeout: args.first_byte_timeout,
@@ -91,6 +100,20 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
     })
 }
 
+/// What is tried when a backend fails.
+fn migration(args: &Serve) -> MigrationConfig {
+    let groups = args.migration.iter().cloned();
+    MigrationConfig {
+        attempts: args.attempts,
+        moves: args.migrations,
+        wait: args.migration_wait,
+        groups: groups.map(|of| (of.group, of.policy)).collect(),
+        vouched: args.vouched.iter().cloned().collect(),
+        first_token: args.first_token_timeout,
+        between_tokens: args.between_tokens_timeout,
+    }
+}
+
 /// Where its journal is to be.
 pub(crate) fn journal(args: &Serve) -> anyhow::Result<journal::Settings> {
     Ok(journal::Settings {
@@ -130,22 +153,50 @@ fn show(config: &Config, journal: &journal::Settings) {
     let limit = |size: Option<u64>| size.map_or_else(|| "none".to_owned(), show_size);
     let time = |time| humantime::format_duration(time).to_string();
     let policy = |policy: OrphanPolicy| policy.to_string();
+    let perhaps = |span: Option<Duration>| span.map_or_else(|| "none".to_owned(), time);
     for backend in &config.backends {
         info!(
             name = backend.name,
             tls = backend.url.is_tls(),
             engine = backend.engine.as_str(),
+            family = backend.family.as_str(),
             group = backend.group.as_deref().unwrap_or("none"),
             weight = backend.weight,
+            dns = backend.reach == Reach::EveryAddress,
+            credential = match backend.credential {
+                Credential::PassThrough => "the caller's",
+                Credential::Owned(_) => "its own",
+            },
+            health = match &backend.health {
+                HealthCheck::Engine => backend.engine.health_path().unwrap_or("off"),
+                // People write keys into queries.
+                HealthCheck::Path(path) => path.path(),
+                HealthCheck::Off => "off",
+            },
             "backend"
         );
     }
     info!(
+        every = time(config.fleet.probe_every),
+        timeout = time(config.fleet.probe_timeout),
+        failures = config.fleet.probe_failures,
+        successes = config.fleet.probe_successes,
+        "health of backends"
+    );
+    let migration = &config.migration;
+    info!(
+        attempts = migration.attempts,
+        migrations = migration.moves,
+        wait = time(migration.wait),
+        first_token_timeout = perhaps(migration.first_token),
+        between_tokens_timeout = perhaps(migration.between_tokens),
+        groups = ?migration.groups,
+        vouched = ?migration.vouched,
+        "migration"
+    );
+    info!(
         connect_timeout = time(config.upstream.connect_timeout),
-        first_byte_timeout = config
-            .upstream
-            .first_byte_timeout
-            .map_or_else(|| "none".to_owned(), time),
+        first_byte_timeout = perhaps(config.upstream.first_byte_timeout),
         "connections to backends"
     );
     let (place, level) = match &journal.place {

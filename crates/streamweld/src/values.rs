@@ -1,8 +1,11 @@
 //! How single values are written on the command line. Each error says what to write instead.
 
+mod backends;
+
 use std::convert::Infallible;
 use std::error::Error;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,6 +14,8 @@ use bytesize::ByteSize;
 use http::HeaderName;
 use serde_json::{Map, Value};
 use streamweld_generation::OrphanPolicy;
+use streamweld_generation::migration::Policy;
+use streamweld_journal::StreamId;
 use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::{BadScript, Script};
 use streamweld_server::config::{DialectRoute, Secret, SigningKeys};
@@ -18,6 +23,8 @@ use streamweld_upstream::fleet::{Credential, Family};
 use streamweld_upstream::{BackendUrl, BackendUrlError, Client, UpstreamConfig};
 
 use crate::journal::Place;
+
+pub(crate) use self::backends::{Backends, Fault, Listed};
 
 /// The URL of a backend as it was written.
 ///
@@ -68,12 +75,106 @@ pub(crate) fn journal_file(file: PathBuf) -> std::io::Result<RedisUrl> {
 /// Letters, digits, `-`, `.` and `_`: it stands in JSON, log lines and addresses of people's own tools, and is quoted
 /// nowhere. As long as a label of DNS.
 pub(crate) fn backend_name(text: &str) -> Result<String, String> {
-    let allowed = |c: u8| c.is_ascii_alphanumeric() || b"-._".contains(&c);
-    if (1..=63).contains(&text.len()) && text.bytes().all(allowed) {
+    if (1..=63).contains(&text.len()) && text.bytes().all(in_a_name) {
         Ok(text.to_owned())
     } else {
         Err("a name is 1 to 63 of A-Z, a-z, 0-9, `-`, `.` and `_`".to_owned())
     }
+}
+
+fn in_a_name(c: u8) -> bool {
+    c.is_ascii_alphanumeric() || b"-._".contains(&c)
+}
+
+/// The name of a backend that runs: one that DNS has led to has a number behind what was written.
+pub(crate) fn backend_member(text: &str) -> Result<String, String> {
+    if text.is_empty() || !text.bytes().all(in_a_name) {
+        return Err("it is one of the names that `streamweld backends` lists".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// How often in a row.
+pub(crate) fn times(text: &str) -> Result<NonZeroU32, String> {
+    at_most(text, 100)
+}
+
+/// How many backends are asked for one answer.
+pub(crate) fn attempts(text: &str) -> Result<NonZeroU32, String> {
+    at_most(text, 16)
+}
+
+fn at_most(text: &str, most: u32) -> Result<NonZeroU32, String> {
+    let count: Option<NonZeroU32> = text.parse().ok();
+    count
+        .filter(|count| count.get() <= most)
+        .ok_or_else(|| format!("must be 1 to {most}"))
+}
+
+/// The one of these that somebody who wrote `word` may have meant.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let known = known
+        .into_iter()
+        .map(|known| (strsim::jaro_winkler(word, known), known));
+    let best = known.max_by(|one, other| one.0.total_cmp(&other.0));
+    // As near as the parser of the command line wants it for flags.
+    best.filter(|(likeness, _)| *likeness > 0.7)
+        .map(|(_, known)| known)
+}
+
+/// What a compatibility group may do: `GROUP=off`, `GROUP=exact`, `GROUP=prefill`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GroupPolicy {
+    pub(crate) group: String,
+    pub(crate) policy: Policy,
+}
+
+impl FromStr for GroupPolicy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let how = "write it as GROUP=off, GROUP=exact or GROUP=prefill";
+        let (group, policy) = text.split_once('=').ok_or(how)?;
+        let policy = match policy {
+            "off" => Policy::Off,
+            "exact" => Policy::Exact,
+            "prefill" => Policy::Prefill,
+            _ => return Err(how.to_owned()),
+        };
+        let group = backend_name(group).map_err(|_| how)?;
+        Ok(Self { group, policy })
+    }
+}
+
+/// How often a backend is asked whether it is well, or for how long.
+pub(crate) fn health_time(text: &str) -> Result<Duration, String> {
+    let bounds = Duration::from_millis(10)..=Duration::from_secs(24 * 60 * 60);
+    duration(text).and_then(|value| {
+        if bounds.contains(&value) {
+            Ok(value)
+        } else {
+            Err("must be 10ms to 1day".to_owned())
+        }
+    })
+}
+
+/// A stream id.
+pub(crate) fn stream_id(text: &str) -> Result<StreamId, String> {
+    StreamId::parse(text).map_err(|_| {
+        "a stream id is a ULID in lowercase, 26 characters, as `streamweld streams` lists them"
+            .to_owned()
+    })
+}
+
+/// How long a drain waits.
+pub(crate) fn drain_time(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|value| {
+        if value <= Duration::from_secs(600) {
+            Ok(value)
+        } else {
+            Err("must be at most 10m; ask again to wait on".to_owned())
+        }
+    })
 }
 
 /// Where to listen. Names are not looked up: one may stand for several addresses.

@@ -42,6 +42,7 @@ mod roster;
 mod snapshot;
 mod spec;
 mod status;
+mod tally;
 mod watch;
 
 pub use credential::{Credential, CredentialError, OwnedCredential};
@@ -54,6 +55,7 @@ pub use pick::{Unavailable, UnavailableReason, Wanted};
 pub use snapshot::{LastFailure, MemberSnapshot};
 pub use spec::{Config, HealthCheck, Reach, Spec, SpecError};
 pub use status::MemberState;
+pub use tally::Tally;
 pub use watch::Watch;
 
 use random::Random;
@@ -140,6 +142,11 @@ impl Fleet {
         })
     }
 
+    /// What came of every attempt so far, by member and outcome. Members that went are in it too.
+    pub fn tally(&self) -> Vec<Tally> {
+        self.with(|roster, _| roster.tally())
+    }
+
     /// Tells when there is something new to see in a [`snapshot`](Self::snapshot), from now on.
     pub fn changes(&self) -> Changes {
         Changes {
@@ -159,6 +166,16 @@ impl Fleet {
 
     fn on(&self, id: MemberId, event: Event) {
         self.with(|roster, now| roster.on(id, event, now));
+    }
+
+    /// An attempt at a member has shown something: what came of it, and what that says of the member.
+    fn shown(&self, member: &Member, outcome: &'static str, evidence: failure::Evidence) {
+        self.with(|roster, now| {
+            roster.count(member, outcome);
+            if let Some(result) = evidence {
+                roster.on(member.id(), Event::Attempt(result), now);
+            }
+        });
     }
 
     fn release(&self, id: MemberId) {

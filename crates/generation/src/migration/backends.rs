@@ -18,6 +18,9 @@ pub trait Backends<S>: Send + Sync {
     /// anywhere where nothing was said yet. Never at `from` itself, nor at one of `failed`.
     fn pick(&self, from: &Leg, within: Within, failed: &[u64]) -> Option<Box<dyn Candidate<S>>>;
 
+    /// Whether the backend of an attempt is being drained.
+    fn is_drained(&self, leg: &Leg) -> bool;
+
     /// Resolves when a pick may have become possible.
     fn changed(&self) -> Later<()>;
 

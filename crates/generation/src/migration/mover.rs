@@ -151,6 +151,16 @@ impl<S: ByteSource> Mover<S> {
         matches!(self.situation.trigger, Trigger::Failed { .. })
     }
 
+    /// How long somebody who is asked may take. While an attempt that could go on waits to be replaced, its reader waits.
+    fn begin(&self) -> Duration {
+        let bounds = self.backends.bounds();
+        if self.is_urgent() {
+            bounds.begin
+        } else {
+            bounds.begin.min(bounds.wait)
+        }
+    }
+
     /// Asks for the whole answer elsewhere.
     async fn begin_anew(&self) -> Outcome<S> {
         let begun = self.window().received() > Seq::FIRST;
@@ -170,7 +180,7 @@ impl<S: ByteSource> Mover<S> {
             let (body, added) = self.first_body(&*place, &request);
             let leg = place.leg(added);
             places.failed.push(leg.member);
-            let Ok(source) = place.ask(body).await else {
+            let Ok(Ok(source)) = timeout(self.begin(), place.ask(body)).await else {
                 continue;
             };
             let moved = |source, rejoin: Option<Rejoin>| {
@@ -191,7 +201,7 @@ impl<S: ByteSource> Mover<S> {
                 .transcript;
             let rejoin = Rejoin::new(identity(&transcript), Before::default(), "");
             let seam = Seam::new(self.dialect(), rejoin.clone(), None);
-            let held = timeout(bounds.begin, seam.hold(source, self.situation.max_event));
+            let held = timeout(self.begin(), seam.hold(source, self.situation.max_event));
             if let Ok(Ok(source)) = held.await {
                 return moved(source, Some(rejoin));
             }
@@ -232,19 +242,20 @@ impl<S: ByteSource> Mover<S> {
                 Err(why) => return Outcome::Refused(close(judged, Gate::Seam, why)),
             };
             let leg = place.leg(joint.added);
-            let source = match place.ask(Bytes::from(joint.body)).await {
-                Ok(source) => source,
-                Err(NotBegun::Refused(status)) => {
+            let asked = timeout(self.begin(), place.ask(Bytes::from(joint.body)));
+            let source = match asked.await {
+                Ok(Ok(source)) => source,
+                Ok(Err(NotBegun::Refused(status))) => {
                     let why = format!("{} refused to go on, with status {status}", facts.name);
                     judged = close(judged, Gate::Seam, why);
                     places.unfit.push(member);
                     continue;
                 }
-                Err(NotBegun::Failed) => continue,
+                Ok(Err(NotBegun::Failed)) | Err(_) => continue,
             };
             begun += 1;
             let seam = Seam::new(self.dialect(), joint.rejoin.clone(), joint.sent);
-            let held = timeout(bounds.begin, seam.hold(source, self.situation.max_event));
+            let held = timeout(self.begin(), seam.hold(source, self.situation.max_event));
             match held.await {
                 Ok(Ok(source)) => {
                     let reading = Reading::new(joint.added, Some(joint.rejoin), joint.trail);

@@ -103,6 +103,11 @@ impl Producer {
             });
             return None;
         };
+        // It may have left by itself while the wish waited.
+        if order.order == Order::Drain && !backends.is_drained(&situation.leg) {
+            order.tell(Report::Over);
+            return None;
+        }
         let (backends, handle) = (Arc::clone(backends), Arc::clone(&self.handle));
         let found: Later<Found<S>> = if order.order == Order::DryRun {
             Box::pin(async move { Found::Judged(judge(backends, handle, situation).await) })
@@ -217,6 +222,7 @@ impl Producer {
             to: moved.leg.backend.to_string(),
             method: moved.method,
         };
+        handle.bind(&moved.leg.backend);
         self.leg = Some(moved.leg);
         self.intake.begin_again();
         self.intake.read_by(moved.reading);

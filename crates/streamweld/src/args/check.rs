@@ -1,14 +1,15 @@
 //! What a value alone does not show: how settings go together.
 
+mod backends;
+
 use std::net::{IpAddr, SocketAddr};
 
 use streamweld_journal_redis::RedisUrl;
 use streamweld_server::config::DialectRoute;
-use streamweld_upstream::BackendUrl;
 
-use super::{Command, Origin, Serve};
+use super::{Admin, Command, Origin, Serve, StreamsList};
 use crate::journal::Place;
-use crate::values::{Url, show_size};
+use crate::values::show_size;
 
 /// Every fault, each naming the settings that it is about and what to do.
 pub(super) fn faults(command: &Command, origin: &Origin<'_>) -> Vec<String> {
@@ -18,21 +19,39 @@ pub(super) fn faults(command: &Command, origin: &Origin<'_>) -> Vec<String> {
         Command::Demo(args) => args
             .backend
             .iter()
-            .filter_map(|url| backend(url, &origin.name("backend")).err())
+            .filter_map(|url| url.checked().err())
+            .map(|error| backends::bad_url(&origin.name("backend"), &error))
             .collect(),
         Command::Doctor(args) => [("URL", Some(&args.backend)), ("URL2", args.other.as_ref())]
             .into_iter()
-            .filter_map(|(name, url)| backend(url?, name).err())
+            .filter_map(|(name, url)| Some(backends::bad_url(name, &url?.checked().err()?)))
             .collect(),
+        Command::Streams(args) => {
+            let mut faults = admin(&args.admin, origin);
+            let filtered = args.list != StreamsList::default();
+            if filtered && args.what.is_some() {
+                faults.push(
+                    "filters stand behind `list`; write `streamweld streams list --status done`"
+                        .to_owned(),
+                );
+            }
+            faults
+        }
+        Command::Migrate(args) => admin(&args.admin, origin),
+        Command::Backends(args) => admin(&args.admin, origin),
     }
+}
+
+/// The URL of the admin listener is not repeated either.
+fn admin(args: &Admin, origin: &Origin<'_>) -> Vec<String> {
+    let fault = args.admin.checked().err();
+    let fault = fault.map(|error| backends::bad_url(&origin.name("admin"), &error));
+    fault.into_iter().collect()
 }
 
 fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
     let mut faults = Vec::new();
-    match backend(&args.backend, &origin.name("backend")) {
-        Ok(url) => faults.extend(around_the_backend(args, &url, origin)),
-        Err(fault) => faults.push(fault),
-    }
+    faults.extend(backends::faults(args, origin));
     if clash(args.listen, args.admin_listen) {
         faults.push(format!(
             "{} ({}) and {} ({}) are the same place; give each a port of its own",
@@ -194,36 +213,6 @@ fn resume_urls(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Nor here.
-fn backend(url: &Url, name: &str) -> Result<BackendUrl, String> {
-    url.checked().map_err(|error| {
-        format!(
-            "{name} is refused: {error}; write it as http://HOST:PORT or https://HOST, with at most a path behind it"
-        )
-    })
-}
-
-fn around_the_backend(args: &Serve, url: &BackendUrl, origin: &Origin<'_>) -> Vec<String> {
-    let mut faults = Vec::new();
-    for (setting, listener) in [("listen", args.listen), ("admin_listen", args.admin_listen)] {
-        if leads_to(url, listener) {
-            faults.push(format!(
-                "{} leads to {} ({listener}), which is Streamweld itself; name the inference server",
-                origin.name("backend"),
-                origin.name(setting),
-            ));
-        }
-    }
-    if args.backend_ca.is_some() && !url.is_tls() {
-        faults.push(format!(
-            "{} has no use while {} is plain http; write https there, or leave the certificates out",
-            origin.name("backend_ca"),
-            origin.name("backend"),
-        ));
-    }
-    faults
-}
-
 /// Whether two listeners cannot both be had.
 fn clash(one: SocketAddr, other: SocketAddr) -> bool {
     let (a, b) = (one.ip().to_canonical(), other.ip().to_canonical());
@@ -232,25 +221,4 @@ fn clash(one: SocketAddr, other: SocketAddr) -> bool {
         all.is_unspecified() && (all.is_ipv6() || all.is_ipv4() == one.is_ipv4())
     };
     one.port() != 0 && one.port() == other.port() && (a == b || covers(a, b) || covers(b, a))
-}
-
-/// Whether the backend is the listener, as far as that shows without a look-up of its name.
-fn leads_to(url: &BackendUrl, listener: SocketAddr) -> bool {
-    if url.port() != listener.port() {
-        return false;
-    }
-    let own = listener.ip().to_canonical();
-    // A connection to the address that stands for all of them goes to this machine.
-    let here = |ip: IpAddr| {
-        ip == own
-            || (own.is_unspecified() && (ip.is_loopback() || ip.is_unspecified()))
-            || (own.is_loopback() && ip.is_unspecified())
-    };
-    match url.host().trim_matches(['[', ']']).parse::<IpAddr>() {
-        Ok(ip) => here(ip.to_canonical()),
-        Err(_) => {
-            url.host().eq_ignore_ascii_case("localhost")
-                && (listener.ip().is_unspecified() || listener.ip().is_loopback())
-        }
-    }
 }

@@ -22,6 +22,11 @@ impl<'a> Origin<'a> {
         self.0.value_source(setting) == Some(ValueSource::CommandLine)
     }
 
+    /// It stands somewhere, rather than being the default.
+    pub(super) fn is_given(&self, setting: &str) -> bool {
+        self.0.value_source(setting) != Some(ValueSource::DefaultValue)
+    }
+
     /// `--journal-total` or `STREAMWELD_JOURNAL_TOTAL` for `journal_total`.
     pub(super) fn name(&self, setting: &str) -> String {
         match self.0.value_source(setting) {

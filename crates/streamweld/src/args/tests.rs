@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod backends;
+
 #[track_caller]
 fn read(line: &[&str]) -> Result<Args, String> {
     Args::read([&["streamweld"], line].concat()).map_err(|error| error.to_string())

@@ -54,6 +54,17 @@ pub(super) fn of_status(status: StatusCode) -> Evidence {
     }
 }
 
+/// What an attempt with this status is counted as.
+pub(super) fn outcome(status: StatusCode) -> &'static str {
+    if status.is_server_error() {
+        FailureClass::ServerError.as_str()
+    } else if status.is_client_error() {
+        "client_error"
+    } else {
+        "answered"
+    }
+}
+
 /// What the lack of a response head shows.
 pub(super) fn of_error(error: &UpstreamError) -> Evidence {
     match error.kind() {

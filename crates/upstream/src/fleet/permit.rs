@@ -7,8 +7,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 
-use super::failure::{self, Evidence};
-use super::status::Event;
+use super::failure;
 use super::{Fleet, Member};
 use crate::{BoxError, Client, Source, UpstreamError};
 
@@ -60,18 +59,16 @@ impl Permit {
 
     /// A response head came. A `5xx` counts against the member, a `4xx` is the caller's own.
     pub fn answered(&self, status: StatusCode) {
-        self.show(failure::of_status(status));
+        let outcome = failure::outcome(status);
+        self.fleet
+            .shown(&self.member, outcome, failure::of_status(status));
     }
 
     /// No response head came. What broke on the caller's side does not count.
     pub fn failed(&self, error: &UpstreamError) {
-        self.show(failure::of_error(error));
-    }
-
-    fn show(&self, evidence: Evidence) {
-        if let Some(result) = evidence {
-            self.fleet.on(self.member.id(), Event::Attempt(result));
-        }
+        let outcome = error.kind().as_str();
+        self.fleet
+            .shown(&self.member, outcome, failure::of_error(error));
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Pure: time is an argument, and what has changed is kept as news until the driver takes it.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use super::failure::FailureClass;
 use super::pick::{self, Candidate, Unavailable, Wanted};
 use super::random::Random;
 use super::status::{Event, MemberState, Moved, Rules, Status};
+use super::tally::Tally;
 use super::{Member, MemberId, Reach, Spec};
 use crate::Backend;
 
@@ -23,6 +25,8 @@ pub(super) struct Roster {
     random: Random,
     next_id: u64,
     news: News,
+    /// What came of attempts, by the name of the member and the outcome. Names come back, so it stays small.
+    tally: BTreeMap<(String, &'static str), u64>,
 }
 
 struct Entry {
@@ -61,6 +65,7 @@ impl Roster {
             random,
             next_id: 0,
             news: News::default(),
+            tally: BTreeMap::new(),
         };
         for spec in specs {
             let spec = Arc::new(spec);
@@ -125,6 +130,23 @@ impl Roster {
         if moved.to == MemberState::Gone {
             self.entries.remove(place);
         }
+    }
+
+    /// Counts what came of an attempt.
+    pub(super) fn count(&mut self, member: &Member, outcome: &'static str) {
+        let key = (member.name().to_owned(), outcome);
+        *self.tally.entry(key).or_default() += 1;
+    }
+
+    pub(super) fn tally(&self) -> Vec<Tally> {
+        let tally = self.tally.iter();
+        tally
+            .map(|((backend, outcome), &count)| Tally {
+                backend: backend.clone(),
+                outcome,
+                count,
+            })
+            .collect()
     }
 
     /// Lets time pass for all.

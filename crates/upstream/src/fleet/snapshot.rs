@@ -5,11 +5,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::status::Status;
-use super::{Engine, FailureClass, Family, Member, MemberState};
+use super::{Engine, FailureClass, Family, Member, MemberId, MemberState};
 
 /// One member at one moment. Holds no address and no credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberSnapshot {
+    /// Which it is.
+    pub id: MemberId,
     /// The name.
     pub name: String,
     /// The software that answers there.
@@ -45,6 +47,7 @@ impl MemberSnapshot {
     pub(super) fn of(member: &Member, status: &Status, in_flight: usize, now: Instant) -> Self {
         let last_failure = status.last_failure();
         Self {
+            id: member.id(),
             name: member.name().to_owned(),
             engine: member.engine(),
             family: member.family(),

@@ -31,6 +31,15 @@ async fn a_killed_backend_gets_no_second_attempt_while_another_is_there() {
         }
     }
     assert_eq!(failed, 1);
+    let tally = fleet.tally().into_iter();
+    let tally: Vec<_> = tally
+        .map(|tally| (tally.backend, tally.outcome, tally.count))
+        .collect();
+    let expected = [
+        ("alive".to_owned(), "client_error", 49),
+        ("killed".to_owned(), "connect_refused", 1),
+    ];
+    assert_eq!(tally, expected);
     let quarantined = shown(&fleet, "killed").unwrap();
     assert_eq!(quarantined.state, MemberState::Quarantined);
     let class = quarantined.last_failure.unwrap().class;
