@@ -9,7 +9,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STREAMWELD := $(TARGET)/release/streamweld
 
-.PHONY: help demo demo-redis demo-llama test test-browser test-clients clients-table check lint doc fmt bench fuzz fresh
+.PHONY: help demo demo-redis demo-migrate demo-llama test test-browser test-clients clients-table check lint doc fmt bench fuzz fresh
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -19,6 +19,9 @@ demo: $(STREAMWELD) ## Show what Streamweld does, against a mock of its own (nee
 
 demo-redis: $(STREAMWELD) ## Two replicas over one journal in Redis, which is killed in mid-answer (installs Redis)
 	STREAMWELD=$(STREAMWELD) scripts/demo-redis.sh
+
+demo-migrate: $(STREAMWELD) ## Two fake engines and a kill -9 in the middle of an answer, which goes on
+	STREAMWELD=$(STREAMWELD) scripts/demo-migrate.sh
 
 demo-llama: $(STREAMWELD) ## The same in front of a real llama.cpp server with a small model (needs Python, 250 MB)
 	STREAMWELD=$(STREAMWELD) scripts/demo-llama.sh

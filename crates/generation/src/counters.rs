@@ -45,7 +45,7 @@ pub struct EndLabels {
 /// Why an attempt was to be replaced, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct MigrationLabels {
-    /// A failure class, `drain` or `operator`.
+    /// A failure class, `unhealthy`, `drain` or `operator`.
     pub trigger: &'static str,
     /// `moved`, `refused` or `failed`.
     pub outcome: &'static str,

@@ -320,18 +320,17 @@ impl Lifecycle {
         self.end(end)
     }
 
-    /// The attempt has sent nothing for `silent`, which is too long for a backend that is not well.
-    pub fn stalled(&mut self, silent: Duration, now: Instant) -> Option<End> {
-        let State::Streaming {
-            settled: None,
-            heard,
-            ..
-        } = &self.state
-        else {
-            return None;
-        };
-        let is_silent = now.saturating_duration_since(*heard) >= silent;
-        is_silent.then(|| self.ends(stall("its backend fails its probes, and it sent nothing")))
+    /// Whether an attempt that has not come to its end has sent nothing for so long.
+    #[must_use]
+    pub fn is_silent(&self, silent: Duration, now: Instant) -> bool {
+        match &self.state {
+            State::Streaming {
+                settled: None,
+                heard,
+                ..
+            } => now.saturating_duration_since(*heard) >= silent,
+            _ => false,
+        }
     }
 
     /// Whether an event has said something, rather than only begun an answer.
@@ -451,7 +450,14 @@ impl Lifecycle {
             return None;
         };
         let stalled = self.stall(*heard).is_some_and(|at| now >= at);
-        stalled.then(|| stall("it sent nothing for as long as is allowed"))
+        stalled.then(|| {
+            End::Failed(Failure {
+                class: FailureClass::Stalled,
+                frame: None,
+                message: Some("it sent nothing for as long as is allowed".to_owned()),
+                code: None,
+            })
+        })
     }
 
     fn orphan_deadline(&self) -> Option<Instant> {
@@ -470,15 +476,6 @@ impl Lifecycle {
             (_, OrphanPolicy::CancelAfter(after)) => since.checked_add(after),
         }
     }
-}
-
-fn stall(message: &str) -> End {
-    End::Failed(Failure {
-        class: FailureClass::Stalled,
-        frame: None,
-        message: Some(message.to_owned()),
-        code: None,
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The backends of one server, and who of them is asked next.
 
 use streamweld_dialect::Dialect;
+use streamweld_generation::migration::Policy;
 use streamweld_upstream::fleet::{
     self, Family, Fleet, MemberId, Permit, Reach, Spec, SpecError, Wanted,
 };
@@ -12,8 +13,8 @@ use crate::error::{Error, ErrorCode};
 pub(crate) struct Backends {
     pub(crate) fleet: Fleet,
     pub(crate) migration: MigrationConfig,
-    /// There is, or may be, more than one.
-    several: bool,
+    /// A request that one has failed may be sent again.
+    keeps: bool,
 }
 
 impl Backends {
@@ -22,17 +23,22 @@ impl Backends {
         config: fleet::Config,
         migration: MigrationConfig,
     ) -> Result<Self, Vec<SpecError>> {
-        let several = specs.len() > 1 || specs.iter().any(|spec| spec.reach == Reach::EveryAddress);
+        // One alone may be asked again when it is back.
+        let keeps = specs.len() > 1
+            || specs.iter().any(|spec| {
+                spec.reach == Reach::EveryAddress
+                    || migration.policy(spec.group.as_deref()) != Policy::Off
+            });
         Ok(Self {
             fleet: Fleet::new(specs, config)?,
             migration,
-            several,
+            keeps,
         })
     }
 
-    /// Whether a request that one has failed may be given to another, and so has to be kept.
-    pub(crate) fn are_several(&self) -> bool {
-        self.several
+    /// Whether a request that one has failed may be sent again, and so has to be kept.
+    pub(crate) fn keep_requests(&self) -> bool {
+        self.keeps
     }
 
     /// Takes a place for an attempt: not at one of `exclude`, which have failed it.

@@ -105,7 +105,7 @@ impl Candidate {
         request_id: &str,
     ) -> Result<Response<Body>, Error> {
         refuse_if_shutting_down(app)?;
-        if app.backends.are_several() {
+        if app.backends.keep_requests() {
             // A request that another backend may be given has to be here whole. A longer one is given to one alone.
             let ahead = self.body.read_ahead(app.edge.max_kept_body).await;
             ahead.map_err(|error| client_broke(&error))?;
@@ -266,7 +266,7 @@ impl Candidate {
             }
         };
         let outgoing = forward::outgoing(app, &self.parts, forward::MayStream::Yes, None);
-        let whole = app.backends.are_several().then(|| self.body.whole());
+        let whole = app.backends.keep_requests().then(|| self.body.whole());
         let whole = whole.flatten();
         let kept = whole.is_some();
         let attempts = Attempts::new(

@@ -1,7 +1,7 @@
 //! Backends that fail their probes, and what they have begun (protocol.md 8.8).
 //!
 //! A backend that fails its probes may go on with what it has begun, so that is left alone as long as anything comes. Where
-//! nothing has come for as long as it took to find out, its producers are told.
+//! nothing has come for as long as it took to find out, another goes on if every gate passes; it is never ended because of that.
 
 use std::convert::Infallible;
 use std::sync::Arc;

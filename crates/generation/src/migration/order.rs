@@ -16,7 +16,7 @@ pub enum Order {
     Move,
     /// The same, because its backend is drained.
     Drain,
-    /// Its backend fails its probes: if nothing has come for this long either, it has stalled.
+    /// Its backend fails its probes: if nothing has come for this long either, another goes on, if every gate passes.
     Unhealthy(Duration),
 }
 

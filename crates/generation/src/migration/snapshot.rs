@@ -43,6 +43,8 @@ pub enum Trigger {
         /// Upstream said that the same request would fail again: an error of the kind 4xx.
         permanent: bool,
     },
+    /// Its backend fails its probes, and nothing has come for as long.
+    Unhealthy,
     /// An operator drains its backend.
     Drain,
     /// An operator moves it.
@@ -55,6 +57,7 @@ impl Trigger {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failed { class, .. } => class.as_str(),
+            Self::Unhealthy => "unhealthy",
             Self::Drain => "drain",
             Self::Operator => "operator",
         }

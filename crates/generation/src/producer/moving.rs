@@ -66,24 +66,17 @@ impl Producer {
         })
     }
 
-    /// Meets the next wishes, up to one that takes time. An attempt may turn out to have stalled.
+    /// Meets the next wishes, up to one that takes time.
     pub(super) fn obey<S: ByteSource + 'static>(
-        &mut self,
+        &self,
         backends: Option<&Arc<dyn Backends<S>>>,
-    ) -> Result<Option<Moving<S>>, End> {
+    ) -> Option<Moving<S>> {
         while let Some(order) = self.handle.next_order() {
-            if let Order::Unhealthy(silent) = order.order {
-                let now = Instant::now().into_std();
-                let end = self.lifecycle.stalled(silent, now);
-                order.tell(Report::Over);
-                if let Some(end) = end {
-                    return Err(end);
-                }
-            } else if let Some(moving) = self.moving(order, backends) {
-                return Ok(Some(moving));
+            if let Some(moving) = self.moving(order, backends) {
+                return Some(moving);
             }
         }
-        Ok(None)
+        None
     }
 
     fn moving<S: ByteSource + 'static>(
@@ -93,7 +86,14 @@ impl Producer {
     ) -> Option<Moving<S>> {
         let trigger = match order.order {
             Order::Drain => Trigger::Drain,
-            Order::Move | Order::DryRun | Order::Unhealthy(_) => Trigger::Operator,
+            Order::Move | Order::DryRun => Trigger::Operator,
+            Order::Unhealthy(silent) => {
+                let now = Instant::now().into_std();
+                if !self.lifecycle.is_silent(silent, now) {
+                    return None;
+                }
+                Trigger::Unhealthy
+            }
         };
         let Some((backends, situation)) = backends.zip(self.situation(trigger)) else {
             let reason = "no other backend could be asked".to_owned();
@@ -158,7 +158,10 @@ impl Producer {
                 return (Some(source), None);
             }
             Found::Outcome(Outcome::Refused(judged)) => {
-                self.count(trigger, "refused");
+                // What is not well is looked at time and again.
+                if trigger != Trigger::Unhealthy {
+                    self.count(trigger, "refused");
+                }
                 if let Some(failure) = failure {
                     return (None, self.refuse(failure, &judged));
                 }
@@ -168,7 +171,9 @@ impl Producer {
                 }
             }
             Found::Outcome(Outcome::Nobody) => {
-                self.count(trigger, "failed");
+                if trigger != Trigger::Unhealthy {
+                    self.count(trigger, "failed");
+                }
                 if let Some(failure) = failure {
                     return (None, self.lifecycle.give_up(End::Failed(failure)));
                 }

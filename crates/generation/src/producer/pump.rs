@@ -14,7 +14,6 @@ use crate::committer::Progress;
 use crate::intake::At;
 use crate::lifecycle::{End, Signal};
 use crate::log::Log;
-use crate::migration::Backends;
 use crate::source::{Again, ByteSource, Onward, Read, Rest};
 
 /// How much is staged before it is committed.
@@ -96,10 +95,9 @@ impl Producer {
                 Woke::Changed => {
                     let end = self.signals();
                     if end.is_none() && next.is_none() {
-                        self.obeyed(backends, &mut next)
-                    } else {
-                        end
+                        next = self.obey(backends).map(Next::Moving);
                     }
+                    end
                 }
                 Woke::Read(gathered) => {
                     log.staged(handle.window().received());
@@ -138,7 +136,10 @@ impl Producer {
                         *source = body;
                     }
                     log.staged(handle.window().received());
-                    end.or_else(|| self.obeyed(backends, &mut next))
+                    if end.is_none() {
+                        next = self.obey(backends).map(Next::Moving);
+                    }
+                    end
                 }
                 Woke::Deadline => {
                     let end = self.signals();
@@ -163,21 +164,6 @@ impl Producer {
                 }
                 (end, _) => return end,
             }
-        }
-    }
-
-    /// Begins with the next wish that takes time. Gives an end that was found instead.
-    fn obeyed<S: ByteSource + 'static>(
-        &mut self,
-        backends: Option<&Arc<dyn Backends<S>>>,
-        next: &mut Option<Next<S>>,
-    ) -> Option<End> {
-        match self.obey(backends) {
-            Ok(moving) => {
-                *next = moving.map(Next::Moving);
-                None
-            }
-            Err(end) => Some(end),
         }
     }
 

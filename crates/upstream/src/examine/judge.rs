@@ -40,18 +40,20 @@ pub(super) fn cut_ids(reply: &Reply) -> Result<ByIds, Judged> {
     let mut cuts = half.filter_map(|chunks| {
         let shown = reply.text_of(chunks);
         let ids = reply.trail(chunks).ids().ok().filter(|ids| !ids.unsure)?;
-        let has_several = shown.chars().any(is_of_several_tokens);
-        (has_several && shown.len() < text.len()).then_some(ByIds {
+        (shown.len() < text.len()).then_some(ByIds {
             ids,
             shown: shown.len(),
         })
     });
-    cuts.next().ok_or_else(|| {
-        Judged::unknown(format!(
-            "{} has no place to be cut at behind a character of several tokens",
-            brief(text)
-        ))
-    })
+    // Where a character of several tokens is, holes show; a model may not write any. Then those of each answer are counted
+    // when it is cut.
+    let shows_more = |cut: &ByIds| text[..cut.shown].chars().any(is_of_several_tokens);
+    let first = cuts.next();
+    let found = match first {
+        Some(first) if shows_more(&first) => Some(first),
+        first => cuts.find(shows_more).or(first),
+    };
+    found.ok_or_else(|| Judged::unknown(format!("{} has no place to be cut at", brief(text))))
 }
 
 /// Of an alphabet that no vocabulary has one token for each letter of.

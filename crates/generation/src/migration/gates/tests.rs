@@ -148,7 +148,7 @@ fn only_what_can_be_mended_is_tried_elsewhere() {
     ] {
         refuses(Gate::FailureClass, |it| it.trigger = failed(class, false));
     }
-    for trigger in [Trigger::Drain, Trigger::Operator] {
+    for trigger in [Trigger::Unhealthy, Trigger::Drain, Trigger::Operator] {
         allows(|it| it.trigger = trigger);
         refuses(Gate::FailureClass, |it| {
             it.trigger = trigger;
