@@ -26,7 +26,7 @@ pub(crate) struct Attempts {
     /// The request as the app made it, but for its body.
     request: Request<()>,
     /// Its whole body, where there is another backend that it could be sent to.
-    body: Option<Bytes>,
+    body: Mutex<Option<Bytes>>,
     asked: Mutex<Asked>,
 }
 
@@ -53,7 +53,7 @@ impl Attempts {
             app,
             handle,
             request,
-            body,
+            body: Mutex::new(body),
             asked: Mutex::default(),
         });
         attempts.begin(first);
@@ -118,7 +118,7 @@ impl Attempts {
 
     /// Another backend for the same request, if there is one and the request was kept.
     fn next(&self) -> Option<Permit> {
-        self.body.as_ref()?;
+        self.body()?;
         let failed = {
             let mut asked = self.lock();
             let now = asked.now.take();
@@ -145,13 +145,13 @@ impl Attempts {
 
     /// The body as this backend gets it.
     fn body_for(&self, member: &Member, once: RequestBody) -> (RequestBody, Option<Added>) {
-        let Some(kept) = &self.body else {
+        let Some(kept) = self.body() else {
             return (once, None);
         };
         let backends = &self.app.backends;
         let policy = backends.migration.policy(member.group());
         let dialect = self.handle.spec().dialect;
-        let (body, added) = with_more(self.app.known_engine(member), policy, dialect, kept);
+        let (body, added) = with_more(self.app.known_engine(member), policy, dialect, &kept);
         (RequestBody::again(body), added)
     }
 
@@ -161,7 +161,7 @@ impl Attempts {
         body: RequestBody,
     ) -> Result<Response<Source>, UpstreamError> {
         let mut request = self.request.clone();
-        if let Some(length) = body.size_hint().exact().filter(|_| self.body.is_some()) {
+        if let Some(length) = body.size_hint().exact().filter(|_| self.body().is_some()) {
             request.headers_mut().insert(CONTENT_LENGTH, length.into());
         }
         permit.send(&self.app.client, request.map(|()| body)).await
@@ -177,6 +177,11 @@ impl Attempts {
             engine: self.app.known_engine(member),
             added,
         }
+    }
+
+    fn body(&self) -> Option<Bytes> {
+        let body = self.body.lock();
+        body.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Asked> {
@@ -225,7 +230,12 @@ impl Backends<AttemptSource> for Others {
     }
 
     fn request(&self) -> Option<Bytes> {
-        self.0.body.clone()
+        self.0.body()
+    }
+
+    fn forget_request(&self) {
+        let body = self.0.body.lock();
+        body.unwrap_or_else(PoisonError::into_inner).take();
     }
 
     fn bounds(&self) -> Bounds {

@@ -51,22 +51,24 @@ pub(crate) async fn produce(
         onward,
         key,
     } = sending;
-    let call = async {
+    // What it takes to ask again is let go with the head, unless the producer holds it.
+    let (of, its) = (&app, &handle);
+    let call = async move {
         let send = attempts.answer(first, body);
         let answer = match key {
             // A backend with a queue may take minutes for its head: longer than a claim lives by itself.
             Some(key) => {
-                let every = app.journal.claim / RENEWALS;
-                idempotency::keep(&*app.shared.journal, key, &handle, every, send).await
+                let every = of.journal.claim / RENEWALS;
+                idempotency::keep(&*of.shared.journal, key, its, every, send).await
             }
             None => send.await,
         };
-        if let (Some(key), Some(body)) = (key, handle.body_digest()) {
+        if let (Some(key), Some(body)) = (key, its.body_digest()) {
             // Compared again with the running generation anyway; this is for when that is over.
-            let _ = app
+            let _ = of
                 .shared
                 .journal
-                .claim_body(key.0, handle.spec().id, body, SystemTime::now())
+                .claim_body(key.0, its.spec().id, body, SystemTime::now())
                 .await;
         }
         judge(answer, attempts.leg())

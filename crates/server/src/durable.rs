@@ -288,12 +288,12 @@ impl Candidate {
         } else {
             self.body.teed(Arc::clone(&handle))
         };
-        let backends: Arc<dyn migration::Backends<AttemptSource>> =
-            Arc::new(Others(Arc::clone(&attempts)));
-        let onward = Onward {
-            again,
-            backends: Some(backends),
+        // Behind one backend nothing is kept for others.
+        let others = || -> Arc<dyn migration::Backends<AttemptSource>> {
+            Arc::new(Others(Arc::clone(&attempts)))
         };
+        let backends = app.backends.keep_requests().then(others);
+        let onward = Onward { again, backends };
         let (tell, told) = oneshot::channel();
         app.producers.spawn(produce(
             Arc::clone(app),

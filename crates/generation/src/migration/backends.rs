@@ -27,6 +27,9 @@ pub trait Backends<S>: Send + Sync {
     /// The body of the app's request, where all of it was kept.
     fn request(&self) -> Option<Bytes>;
 
+    /// Nobody will ask for the request any more.
+    fn forget_request(&self);
+
     /// How often and how long is tried.
     fn bounds(&self) -> Bounds;
 }

@@ -66,6 +66,17 @@ impl Producer {
         })
     }
 
+    /// The request is needed no more where no policy allows another backend to go on with what was said.
+    pub(super) fn forget_request<S>(&self, backends: Option<&Arc<dyn Backends<S>>>) {
+        let is_off = self
+            .leg
+            .as_ref()
+            .is_none_or(|leg| leg.policy == Policy::Off);
+        if let Some(backends) = backends.filter(|_| is_off) {
+            backends.forget_request();
+        }
+    }
+
     /// Meets the next wishes, up to one that takes time.
     pub(super) fn obey<S: ByteSource + 'static>(
         &self,

@@ -43,6 +43,8 @@ impl Producer {
         let begun = At::now();
         // Nothing was left to read at this moment, and the backend will wake the task: not asked again before it does.
         let mut drained = None;
+        // Something was said, and policy allows nobody else to go on.
+        let mut is_final = backends.is_none();
         // What is waited for in place of the body.
         let mut next = None;
         // Whoever wished for something before there was an answer.
@@ -101,6 +103,10 @@ impl Producer {
                 }
                 Woke::Read(gathered) => {
                     log.staged(handle.window().received());
+                    if !is_final && self.lifecycle.has_said() {
+                        is_final = true;
+                        self.forget_request(backends);
+                    }
                     match gathered {
                         Gathered::End(end) => Some(end),
                         Gathered::Last(last) => match self.ask_again(&last, &mut again) {
