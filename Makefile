@@ -9,7 +9,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STREAMWELD := $(TARGET)/release/streamweld
 
-.PHONY: help demo demo-redis demo-migrate demo-llama test test-browser test-clients clients-table check lint doc fmt bench fuzz fresh
+.PHONY: help demo demo-redis demo-migrate demo-llama test test-browser test-clients test-engines clients-table check lint doc fmt bench fuzz fresh
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -43,6 +43,9 @@ test-clients: ## The stories of the SDKs, against any deployment: URL=http://HOS
 	scripts/setup-test.sh
 	$(if $(URL),STREAMWELD_TEST_URL=$(URL) STREAMWELD_TEST_BACKEND_LISTEN=$(BACKEND)) \
 		$(CARGO) test --locked -p streamweld-tests --test it -- clients::sdks::
+
+test-engines: ## Kill real llama.cpp servers in mid-answer: KILLS, CUTS, DRAWN, SEED (needs Python, 250 MB, half an hour)
+	@scripts/test-engines.sh
 
 clients-table: ## Write the rows of docs/clients.md anew, from what the clients see
 	scripts/setup-test.sh

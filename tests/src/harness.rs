@@ -7,7 +7,8 @@ use streamweld_generation::HealBounds;
 use streamweld_journal::Journal;
 use streamweld_mock::{Mock, MockConfig, Script};
 use streamweld_server::{Config, Server};
-use streamweld_upstream::Backend;
+use streamweld_upstream::fleet::Spec;
+use streamweld_upstream::{Backend, BackendUrl};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -102,16 +103,36 @@ pub struct Replica {
 }
 
 impl Replica {
+    /// A server in front of these backends.
+    ///
+    /// # Panics
+    /// When a port cannot be had, or there is no backend.
+    pub async fn in_front_of(backends: Vec<Spec>, change: impl FnOnce(&mut Config)) -> Self {
+        let url = backends[0].url.clone();
+        let change = |config: &mut Config| {
+            config.backends = backends;
+            change(config);
+        };
+        Self::begin(url, change, None, HealBounds::default()).await
+    }
+
     pub(crate) async fn start(
         mock: &Mock,
         change: impl FnOnce(&mut Config),
         journal: Option<Arc<dyn Journal>>,
         heal: HealBounds,
     ) -> Self {
-        let mut config = Config::new(Backend::named(
-            "llm",
-            mock.url().parse().expect("the mock has a plain URL"),
-        ));
+        let url = mock.url().parse().expect("the mock has a plain URL");
+        Self::begin(url, change, journal, heal).await
+    }
+
+    async fn begin(
+        url: BackendUrl,
+        change: impl FnOnce(&mut Config),
+        journal: Option<Arc<dyn Journal>>,
+        heal: HealBounds,
+    ) -> Self {
+        let mut config = Config::new(Backend::named("llm", url));
         config.listen = ([127, 0, 0, 1], 0).into();
         config.admin_listen = ([127, 0, 0, 1], 0).into();
         config.shutdown_grace = Duration::ZERO;

@@ -171,7 +171,10 @@ impl Trail {
             .or(by_ids);
         self.counted = counted.map(|counted| self.before.tokens + counted);
         let Some(tokens) = self.counted else {
-            self.marks.clear();
+            // A beginning, or an end, without text takes nothing back.
+            if self.marks.back().is_some_and(|mark| mark.text < self.text) {
+                self.marks.clear();
+            }
             return;
         };
         let is_new = |mark: &Mark| mark.text < self.text;
@@ -487,6 +490,9 @@ mod tests {
     fn a_later_attempt_counts_on() {
         let mut trail = Trail::behind_text(None, 7, 20);
         assert_eq!((trail.tokens(), trail.tokens_of(20)), (Some(7), Some(7)));
+        // The beginning of its own, which has no counts.
+        trail.push(r#"{"choices":[{"delta":{"role":"assistant","content":null}}]}"#);
+        assert_eq!(trail.tokens_of(20), Some(7));
         trail.push(&counted(" a", 1));
         assert_eq!((trail.tokens(), trail.tokens_of(22)), (Some(8), Some(8)));
 

@@ -30,6 +30,18 @@ fn text_goes_behind_the_messages() {
 }
 
 #[test]
+fn behind_nothing_it_is_the_first_request() {
+    check(Dialect::OpenAiChat, go_on(SoFar::Text(""), 0), CHAT, CHAT);
+    let prompt = r#"{"prompt":["a","b"],"max_tokens":5}"#;
+    check(
+        Dialect::OpenAiCompletions,
+        go_on(SoFar::Text(""), 0),
+        prompt,
+        prompt,
+    );
+}
+
+#[test]
 fn members_that_are_there_already_are_changed_in_their_place() {
     check(
         Dialect::OpenAiChat,

@@ -52,6 +52,20 @@ fn chunks_have_the_identity_of_the_first_part_and_nothing_else_changed() {
 }
 
 #[test]
+fn without_a_count_of_the_prompt_what_was_given_of_the_answer_is_taken_off() {
+    let before = Before {
+        prompt_tokens: None,
+        completion_tokens: 4,
+    };
+    let mut rejoin = Rejoin::new(Identity::of("{}"), before, "");
+    shows(
+        &mut rejoin,
+        r#"{"choices":[],"usage":{"prompt_tokens":14,"completion_tokens":5,"total_tokens":19}}"#,
+        r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":9,"total_tokens":19}}"#,
+    );
+}
+
+#[test]
 fn there_is_one_beginning() {
     let mut rejoin = behind("");
     for begin in [

@@ -47,24 +47,67 @@ impl<'a> Cut<'a> {
     /// # Errors
     /// There is no place for it.
     pub fn of(dialect: Dialect, text: &'a str) -> Result<Self, NoCut> {
+        Self::where_token_ends(dialect, text, |_| true)
+    }
+
+    /// The same, at the last such place where a token is known to end: some tokens are a mark with the white space behind
+    /// it. Where that is known of none, it is divided all the same.
+    ///
+    /// # Errors
+    /// There is no place for it.
+    pub fn where_token_ends(
+        dialect: Dialect,
+        text: &'a str,
+        is_known: impl Fn(usize) -> bool,
+    ) -> Result<Self, NoCut> {
         if text.is_empty() {
             return Err(NoCut::NoText);
         }
         // A template passes over the text of a message; nothing does over that of a prompt.
         let may_trim = dialect == Dialect::OpenAiChat && text.starts_with(char::is_whitespace);
-        let words = text.trim_end();
-        let border = words
-            .rfind(char::is_whitespace)
-            .filter(|_| !may_trim)
-            .unwrap_or(0);
-        let kept = words[..border].trim_end();
-        let dropped = &text[kept.len()..];
-        match dropped.chars().count() {
-            ..=MAX_OVERLAP => Ok(Self { kept, dropped }),
-            _ if may_trim => Err(NoCut::LeadingSpace),
-            _ => Err(NoCut::TooLong),
-        }
+        let places = || {
+            let within = words(text)
+                .take_while(|at| is_short(&text[*at..]))
+                .filter(|_| !may_trim);
+            let whole = Some(0).filter(|_| is_short(text));
+            let marks = marks_behind_words(text)
+                .take_while(|at| is_short(&text[*at..]))
+                .filter(|_| !may_trim);
+            within.chain(whole).chain(marks)
+        };
+        let known = places().find(|at| *at == 0 || is_known(*at));
+        let at = known.or_else(|| places().next());
+        let (kept, dropped) = text.split_at(at.ok_or(if may_trim {
+            NoCut::LeadingSpace
+        } else {
+            NoCut::TooLong
+        })?);
+        Ok(Self { kept, dropped })
     }
+}
+
+fn is_short(text: &str) -> bool {
+    text.chars().nth(MAX_OVERLAP).is_none()
+}
+
+/// Where words end that others follow, the last first.
+fn words(text: &str) -> impl Iterator<Item = usize> {
+    let mut left = text.trim_end();
+    std::iter::from_fn(move || {
+        let border = left.rfind(char::is_whitespace)?;
+        left = left[..border].trim_end();
+        (!left.is_empty()).then_some(left.len())
+    })
+}
+
+/// Where a letter or digit is followed by something else, the last first. Languages without spaces have marks, and no
+/// tokeniser that looks at kinds of characters has a token across such a place.
+fn marks_behind_words(text: &str) -> impl Iterator<Item = usize> {
+    let before = text.chars().rev().skip(1);
+    let pairs = text.char_indices().rev().zip(before);
+    pairs.filter_map(|((at, behind), before)| {
+        (before.is_alphanumeric() && !behind.is_alphanumeric()).then_some(at)
+    })
 }
 
 #[cfg(test)]
@@ -124,6 +167,38 @@ mod tests {
     }
 
     #[test]
+    fn it_is_divided_where_a_token_is_known_to_end() {
+        fn divided<'a>(text: &'a str, known: &[usize]) -> Result<&'a str, NoCut> {
+            let is_known = |at| known.contains(&at);
+            let cut = Cut::where_token_ends(Dialect::OpenAiChat, text, is_known);
+            cut.map(|cut| cut.kept)
+        }
+        let text = format!("It is {}. Then\n\nthe sea", "a".repeat(60));
+        let (it_is, then) = (5, text.len() - 9);
+        assert_eq!(divided(&text, &[it_is, then]), Ok(&text[..then]));
+        // Too far back, and known of no other.
+        assert_eq!(divided(&text, &[it_is]), Ok(&text[..text.len() - 4]));
+        // All of a short text.
+        assert_eq!(divided("It is. Then", &[]), Ok(""));
+        assert_eq!(divided("It is. Then", &[2]), Ok("It"));
+    }
+
+    #[test]
+    fn without_spaces_it_is_divided_in_front_of_a_mark() {
+        let first = "潮".repeat(MAX_OVERLAP);
+        check(
+            &format!("{first}満ちる。潮が"),
+            &format!("{first}満ちる"),
+            "。潮が",
+        );
+        check(&format!("{first}、。潮が"), &first, "、。潮が");
+        check(&format!("{first}。🌊🌊"), &first, "。🌊🌊");
+        // Too far back.
+        let text = format!("{first}。{first}");
+        assert_eq!(Cut::of(Dialect::OpenAiChat, &text), Err(NoCut::TooLong));
+    }
+
+    #[test]
     fn what_has_no_such_place_is_refused() {
         assert_eq!(Cut::of(Dialect::OpenAiChat, ""), Err(NoCut::NoText));
         let word = "a".repeat(MAX_OVERLAP);
@@ -144,7 +219,7 @@ mod tests {
         fn both_parts_are_the_whole(text in "(ha |0000|\\}\\n|    |```\\n|[a-c潮é ]{1,6}|\\n\\n){1,20}") {
             let Ok(cut) = Cut::of(Dialect::OpenAiCompletions, &text) else { return Ok(()) };
             prop_assert!(!cut.kept.ends_with(char::is_whitespace));
-            prop_assert!(cut.kept.is_empty() || cut.dropped.starts_with(char::is_whitespace));
+            prop_assert!(cut.kept.is_empty() || !cut.dropped.starts_with(char::is_alphanumeric));
             prop_assert_eq!(format!("{}{}", cut.kept, cut.dropped), text);
         }
     }

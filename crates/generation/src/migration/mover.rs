@@ -23,7 +23,7 @@ use streamweld_dialect::{
 use streamweld_journal::{Seq, Window, window_until};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::cut::Cut;
+use super::cut::{Cut, NoCut};
 use super::gates::{self, Gate, Verdict};
 use super::seam::{NoSeam, Seam};
 use super::{
@@ -355,7 +355,7 @@ impl SoFarShown {
         let situation = &mover.situation;
         let text = self.transcript.text();
         let trail = self.told(mover);
-        let cut = Cut::of(mover.dialect(), text).ok();
+        let cut = cut(mover.dialect(), text, trail).ok();
         let tokens = trail.and_then(Trail::tokens).map(Count::Exact);
         let usage = self.transcript.usage();
         let at_least = usage.and_then(|usage| usage.completion_tokens).unwrap_or(0);
@@ -507,7 +507,7 @@ impl SoFarShown {
                 })
             }
             Method::Prefill => {
-                let cut = Cut::of(mover.dialect(), text).map_err(|error| error.to_string())?;
+                let cut = cut(mover.dialect(), text, told).map_err(|error| error.to_string())?;
                 let counted = tokens_of(cut.kept, told);
                 let usage = self.transcript.usage();
                 let estimate = || usage.and_then(|usage| usage.completion_tokens).unwrap_or(0);
@@ -570,6 +570,13 @@ impl<'a, S: ByteSource> Places<'a, S> {
                 self.backoff *= 2;
             }
         }
+    }
+}
+
+fn cut<'t>(dialect: Dialect, text: &'t str, trail: Option<&Trail>) -> Result<Cut<'t>, NoCut> {
+    match trail {
+        None => Cut::of(dialect, text),
+        Some(trail) => Cut::where_token_ends(dialect, text, |at| trail.tokens_of(at).is_some()),
     }
 }
 

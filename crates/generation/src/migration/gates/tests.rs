@@ -347,6 +347,10 @@ fn what_has_to_come_again_by_prefill_is_counted_again() {
     assert_eq!(closed(&snapshot), []);
     snapshot.answer.kept = None;
     assert_eq!(closed(&snapshot), [Gate::Tokens]);
+    // Without a place for the seam there is nothing to count.
+    let word = "a".repeat(100);
+    snapshot.answer.text = &word;
+    assert_eq!(closed(&snapshot), [Gate::Seam]);
 }
 
 #[test]
