@@ -1,4 +1,18 @@
-//! A backend dies, and the answer goes on elsewhere, or says honestly why not.
+//! A backend dies, and the answer goes on elsewhere, or says honestly why not (protocol.md 8.7, 8.8).
 
+mod answer;
+mod backends;
+mod beginning;
 mod cuts;
 mod examined;
+mod gates;
+mod leak;
+mod meanwhile;
+mod random;
+mod requests;
+mod rows;
+mod seams;
+mod silence;
+mod story;
+mod told;
+mod unseen;

@@ -16,16 +16,23 @@ use crate::{
 /// What was added to a request, and so has to be taken out of its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// Ids of tokens.
-    ids: bool,
-    /// Counts on every chunk.
-    running: bool,
+    /// Ids of tokens, and how their places look when nobody asks for them.
+    ids: Option<Unasked>,
+    /// Counts on every chunk, and how their places look when nobody asks for them.
+    running: Option<Unasked>,
     /// The last chunk, which has counts alone.
     last: bool,
     /// What llama.cpp tells of its work, on every chunk.
     timings: Option<Timings>,
-    /// Probabilities, which have ids beside them.
-    logprobs: bool,
+    /// Probabilities, which have ids beside them, and how their places look when nobody asks for them.
+    logprobs: Option<Unasked>,
+}
+
+/// What an engine writes where something would stand when nobody asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unasked {
+    Null,
+    Nothing,
 }
 
 /// Which chunk has what llama.cpp tells of its work when it is not asked to tell it on every one.
@@ -68,23 +75,27 @@ impl Added {
         let mut more = String::new();
         let mut added = Self::default();
         // SGLang's chat refuses to tell ids while it streams.
-        let tells_ids = match engine {
-            Engine::Vllm => true,
-            Engine::Sglang => dialect == Dialect::OpenAiCompletions,
+        let unasked = match engine {
+            Engine::Vllm => Some(Unasked::Null),
+            Engine::Sglang => (dialect == Dialect::OpenAiCompletions).then_some(Unasked::Nothing),
             Engine::LlamaCpp => {
                 return Some(Self::to_llama_cpp(&members, edits, dialect, greedy));
             }
         };
-        if tells_ids && !members.is_true("return_token_ids") {
+        if unasked.is_some() && !members.is_true("return_token_ids") {
             members.set(&mut edits, &mut more, "return_token_ids", "true");
-            added.ids = true;
+            added.ids = unasked;
         }
         let options = members.get("stream_options");
         let asked = options.and_then(|options| serde_json::from_str(options.get()).ok());
         let asked: Options = asked.unwrap_or_default();
         added.last = !asked.include_usage;
-        added.running = !asked.continuous_usage_stats;
-        if added.last || added.running {
+        let unasked = match engine {
+            Engine::Vllm | Engine::LlamaCpp => Unasked::Nothing,
+            Engine::Sglang => Unasked::Null,
+        };
+        added.running = (!asked.continuous_usage_stats).then_some(unasked);
+        if added.last || added.running.is_some() {
             let both = r#"{"include_usage":true,"continuous_usage_stats":true}"#;
             members.set(&mut edits, &mut more, "stream_options", both);
         }
@@ -116,19 +127,26 @@ impl Added {
             });
         }
         if !greedy && members.get("logprobs").is_none() {
-            if dialect == Dialect::OpenAiChat {
+            added.logprobs = Some(if dialect == Dialect::OpenAiChat {
                 members.set(&mut edits, &mut more, "logprobs", "true");
                 members.set(&mut edits, &mut more, "top_logprobs", "1");
+                Unasked::Nothing
             } else {
                 members.set(&mut edits, &mut more, "logprobs", "1");
-            }
-            added.logprobs = true;
+                Unasked::Null
+            });
         }
         if members.get("sse_ping_interval").is_none() {
             members.set(&mut edits, &mut more, "sse_ping_interval", "1");
         }
         edits.append_member(&more);
         (edits.apply(), added)
+    }
+
+    /// Whether ids were added, so that the app sees none.
+    #[must_use]
+    pub fn hides_ids(self) -> bool {
+        self.ids.is_some()
     }
 
     /// What the app sees of a chunk of the answer.
@@ -142,17 +160,27 @@ impl Added {
             return Shown::Nothing;
         }
         let mut out: Vec<&RawValue> = Vec::new();
-        if self.ids {
+        let mut null: Vec<&RawValue> = Vec::new();
+        if let Some(unasked) = self.ids {
             let of_choices = chunk.choices.iter();
             let of_choices =
                 of_choices.flat_map(|choice| [choice.token_ids, choice.prompt_token_ids]);
-            out.extend(of_choices.chain([chunk.prompt_token_ids]).flatten());
+            let ids = of_choices.chain([chunk.prompt_token_ids]).flatten();
+            match unasked {
+                Unasked::Null => null.extend(ids),
+                Unasked::Nothing => out.extend(ids),
+            }
         }
-        if self.logprobs {
-            out.extend(chunk.choices.iter().filter_map(|choice| choice.logprobs));
+        let logprobs = chunk.choices.iter().filter_map(|choice| choice.logprobs);
+        match self.logprobs {
+            Some(Unasked::Null) => null.extend(logprobs),
+            Some(Unasked::Nothing) => out.extend(logprobs),
+            None => {}
         }
-        if self.running && !chunk.choices.is_empty() {
-            out.extend(chunk.usage);
+        match self.running.filter(|_| !chunk.choices.is_empty()) {
+            Some(Unasked::Null) => null.extend(chunk.usage),
+            Some(Unasked::Nothing) => out.extend(chunk.usage),
+            None => {}
         }
         let finishes = |choice: &Choice<'_>| choice.finish_reason.is_some_and(is_filled);
         let keeps_timings = match self.timings {
@@ -163,10 +191,13 @@ impl Added {
         if !keeps_timings {
             out.extend(chunk.timings);
         }
-        if out.is_empty() {
+        if out.is_empty() && null.is_empty() {
             return Shown::Same;
         }
         let mut edits = Edits::new(&data);
+        for ids in null {
+            edits.nullify(ids);
+        }
         for member in out {
             edits.remove_member(member);
         }
@@ -241,7 +272,7 @@ mod tests {
             request,
             format!(r#"{{"messages":[],"return_token_ids":true,{ASK}}}"#)
         );
-        assert!(added.ids && added.running && added.last);
+        assert!(added.hides_ids() && added.running.is_some() && added.last);
     }
 
     #[test]
@@ -249,7 +280,7 @@ mod tests {
         let request = r#"{"stream_options":{"include_usage":true},"return_token_ids":true}"#;
         let (request, added) = added(Engine::Vllm, Dialect::OpenAiCompletions, request);
         assert_eq!(request, format!(r#"{{{ASK},"return_token_ids":true}}"#));
-        assert!(!added.ids && added.running && !added.last);
+        assert!(!added.hides_ids() && added.running.is_some() && !added.last);
         let last = r#"{"choices":[],"usage":{"completion_tokens":1}}"#;
         check(added, last, Some(last));
         let ids = r#"{"choices":[{"text":"a","token_ids":[1]}]}"#;
@@ -260,11 +291,21 @@ mod tests {
     fn who_tells_no_ids_is_not_asked_for_them() {
         let (request, added) = added(Engine::Sglang, Dialect::OpenAiChat, "{\"n\":1}");
         assert_eq!(request, format!("{{\"n\":1,{ASK}}}"));
-        assert!(!added.ids);
+        assert!(!added.hides_ids());
         assert_eq!(Added::to(Engine::Vllm, Dialect::Gemini, "{}", true), None);
         assert_eq!(
             Added::to(Engine::Vllm, Dialect::OpenAiChat, "[]", true),
             None
+        );
+    }
+
+    #[test]
+    fn who_writes_nothing_where_nobody_asks_is_shown_so() {
+        let (_, added) = added(Engine::Sglang, Dialect::OpenAiCompletions, "{\"n\":1}");
+        check(
+            added,
+            r#"{"choices":[{"text":"a","token_ids":[3],"prompt_token_ids":[1]}],"usage":{"completion_tokens":1}}"#,
+            Some(r#"{"choices":[{"text":"a"}],"usage":null}"#),
         );
     }
 
@@ -315,7 +356,11 @@ mod tests {
             Some(r#"{"choices":[{"delta":{"content":"a"}}]}"#),
         );
         let text = r#"{"choices":[{"text":"a","logprobs":{"content":[{"id":1}]}}]}"#;
-        check(completions, text, Some(r#"{"choices":[{"text":"a"}]}"#));
+        check(
+            completions,
+            text,
+            Some(r#"{"choices":[{"text":"a","logprobs":null}]}"#),
+        );
     }
 
     #[test]
@@ -324,7 +369,9 @@ mod tests {
         check(
             added,
             r#"{"id":"x","prompt_token_ids":[1,2],"choices":[{"index":0, "delta":{"content":"a"},"token_ids":[3]}],"usage":{"completion_tokens":1}}"#,
-            Some(r#"{"id":"x","choices":[{"index":0, "delta":{"content":"a"}}]}"#),
+            Some(
+                r#"{"id":"x","prompt_token_ids":null,"choices":[{"index":0, "delta":{"content":"a"},"token_ids":null}]}"#,
+            ),
         );
         let plain = r#"{"choices":[{"index":0,"delta":{"content":"\"token_ids\":[1]"}}]}"#;
         check(added, plain, Some(plain));

@@ -27,7 +27,7 @@ impl<'a> Edits<'a> {
     }
 
     /// Puts null in the place of `value`, which was borrowed from the text.
-    fn nullify(&mut self, value: &'a RawValue) {
+    pub(crate) fn nullify(&mut self, value: &'a RawValue) {
         self.cuts.push((self.span(value), "null".into()));
     }
 

@@ -4,6 +4,8 @@
 //! the first, there is no second beginning, what was asked for again at the seam is not shown twice, and the counts add
 //! up. Everything else passes as upstream wrote it, to the byte.
 
+use std::collections::VecDeque;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamweld_sse::Event;
@@ -37,6 +39,10 @@ pub struct Rejoin {
     before: Before,
     /// What has to come before anything is new.
     overlap: String,
+    /// Ids that come again, of a character that was not whole.
+    again: VecDeque<u32>,
+    /// The reader has seen them, so that they have to be the same.
+    seen: bool,
 }
 
 /// What a chunk of a continuation is to the reader.
@@ -74,7 +80,18 @@ impl Rejoin {
             identity,
             before,
             overlap: overlap.to_owned(),
+            again: VecDeque::new(),
+            seen: false,
         }
+    }
+
+    /// Ids that were told already come again, because a continuation cannot begin within a character. Where the app has
+    /// `seen` them, others in their place are another answer.
+    #[must_use]
+    pub fn with_again(mut self, ids: &[u32], seen: bool) -> Self {
+        self.again.extend(ids);
+        self.seen = seen;
+        self
     }
 
     /// Whether everything that had to come again has come.
@@ -119,6 +136,10 @@ impl Rejoin {
             edits.remove_member(role);
         }
         let mut is_new = finishes || delta.is_some_and(Delta::has_more);
+        // That of a continuation has the answer in it.
+        if let Some(prompt) = choice.prompt_token_ids.filter(|ids| is_filled(ids)) {
+            edits.nullify(prompt);
+        }
         let written = delta.map_or(choice.text, |delta| delta.content);
         if let Some(raw) = written.filter(|raw| is_filled(raw)) {
             let text: String = serde_json::from_str(raw.get()).ok()?;
@@ -132,8 +153,28 @@ impl Rejoin {
             return None;
         }
         // Of a character that takes several tokens the first come without text.
-        let tells = self.is_joined() && choice.token_ids.is_some_and(is_filled);
+        let tells = match choice.token_ids.filter(|ids| is_filled(ids)) {
+            Some(raw) if self.is_joined() => self.ids(raw, edits)?,
+            _ => false,
+        };
         Some(is_new || tells)
+    }
+
+    /// Whether there are ids that were not told; `None` if they are others than those that were seen.
+    fn ids<'a>(&mut self, raw: &'a RawValue, edits: &mut Edits<'a>) -> Option<bool> {
+        if self.again.is_empty() {
+            return Some(true);
+        }
+        let mut ids: VecDeque<u32> = serde_json::from_str(raw.get()).ok()?;
+        while let (Some(told), Some(id)) = (self.again.front(), ids.front()) {
+            if self.seen && told != id {
+                return None;
+            }
+            self.again.pop_front();
+            ids.pop_front();
+        }
+        edits.replace(raw, serde_json::to_string(&ids).ok()?);
+        Some(!ids.is_empty())
     }
 
     /// What of a text is new; `None` if it is another one than what had to come.
@@ -234,6 +275,8 @@ struct Choice<'a> {
     finish_reason: Option<&'a RawValue>,
     #[serde(borrow)]
     token_ids: Option<&'a RawValue>,
+    #[serde(borrow)]
+    prompt_token_ids: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]

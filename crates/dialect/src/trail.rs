@@ -20,6 +20,8 @@ pub struct Trail {
     prompt_tokens: Option<u64>,
     /// Of this attempt.
     ids: Vec<u32>,
+    /// Ids that were told behind the place at which this attempt began.
+    told: Vec<u32>,
     /// Tokens of the answer that stood before this attempt, and the bytes of their text.
     before: Mark,
     /// How many ids there were behind the last chunk that ended with a whole character, how many that chunk had, and the
@@ -86,12 +88,13 @@ pub enum NoIds {
 
 impl Trail {
     /// Behind a beginning of an answer that was given by its ids: `prompt` is all of them, of which `tokens` are the
-    /// answer's, and these are `text` bytes.
+    /// answer's, and these are `text` bytes. `told` are those behind it that were told already.
     #[must_use]
-    pub fn behind_ids(prompt: Vec<u32>, tokens: u64, text: usize) -> Self {
+    pub fn behind_ids(prompt: Vec<u32>, tokens: u64, text: usize, told: Vec<u32>) -> Self {
         let prompt_tokens = (prompt.len() as u64).checked_sub(tokens);
         Self {
             prompt: Some(prompt),
+            told,
             ..Self::behind_text(prompt_tokens, tokens, text)
         }
     }
@@ -146,7 +149,9 @@ impl Trail {
             self.fault = self.fault.or(Some(NoIds::Missing));
         }
         self.text += text.len();
-        self.count(usage, chunk.timings.as_ref(), in_chunk > 0);
+        if in_chunk > 0 || !text.is_empty() || chunk.timings.is_some() || usage.is_some() {
+            self.count(usage, chunk.timings.as_ref(), in_chunk > 0);
+        }
         if let (Some(place), Some(id)) = (self.counted, beside) {
             self.places.push((place, id));
         }
@@ -226,6 +231,18 @@ impl Trail {
             of_answer: self.before.tokens + answer.len() as u64,
             unsure: clean.in_chunk > 1,
         })
+    }
+
+    /// The ids that were told behind that place, and come again from there.
+    #[must_use]
+    pub fn told_behind(&self) -> &[u32] {
+        let new = &self.ids[self.clean.map_or(0, |clean| clean.ids)..];
+        // Those of an earlier attempt, which has not been caught up with.
+        if self.clean.is_none() && new.len() < self.told.len() {
+            &self.told
+        } else {
+            new
+        }
     }
 
     /// The bytes of the answer's text.
@@ -481,7 +498,7 @@ mod tests {
             trail.push(timings);
             assert_eq!(trail.prompt_tokens(), told);
         }
-        let mut trail = Trail::behind_ids(vec![9, 8, 1], 1, 3);
+        let mut trail = Trail::behind_ids(vec![9, 8, 1], 1, 3, Vec::new());
         trail.push(usage);
         assert_eq!(trail.prompt_tokens(), Some(2));
     }
@@ -490,21 +507,28 @@ mod tests {
     fn a_later_attempt_counts_on() {
         let mut trail = Trail::behind_text(None, 7, 20);
         assert_eq!((trail.tokens(), trail.tokens_of(20)), (Some(7), Some(7)));
-        // The beginning of its own, which has no counts.
+        // Who speaks is no token, and tells of none.
         trail.push(r#"{"choices":[{"delta":{"role":"assistant","content":null}}]}"#);
         assert_eq!(trail.tokens_of(20), Some(7));
         trail.push(&counted(" a", 1));
         assert_eq!((trail.tokens(), trail.tokens_of(22)), (Some(8), Some(8)));
 
-        let mut trail = Trail::behind_ids(vec![9, 8, 1], 1, 3);
+        let mut trail = Trail::behind_ids(vec![9, 8, 1], 1, 3, vec![5, 6]);
         let nothing_new = trail.ids().unwrap();
         assert_eq!(
             (&nothing_new.all[..], nothing_new.of_answer),
             (&[9, 8, 1][..], 1)
         );
+        // What was told already comes again.
+        assert_eq!(trail.told_behind(), [5, 6]);
+        trail.push(&chunk("", &[5]));
+        assert_eq!(trail.told_behind(), [5, 6]);
         trail.push(&chunk("b", &[2]));
         let ids = trail.ids().unwrap();
-        assert_eq!((&ids.all[..], ids.of_answer), (&[9, 8, 1, 2][..], 2));
+        assert_eq!((&ids.all[..], ids.of_answer), (&[9, 8, 1, 5, 2][..], 3));
+        assert!(trail.told_behind().is_empty());
+        trail.push(&chunk("", &[7]));
+        assert_eq!(trail.told_behind(), [7]);
     }
 
     #[test]

@@ -258,8 +258,14 @@ impl Lifecycle {
             return OnEvent::Skip;
         };
         *heard = now;
-        self.said = self.said || !is_beginning(self.dialect, event);
-        match self.judge.event(event) {
+        let mark = self.judge.event(event);
+        // What tells a failure says nothing but what is salvaged of it.
+        self.said |= match &mark {
+            Mark::Event | Mark::Hold | Mark::End(_) => !is_beginning(self.dialect, event),
+            Mark::Failed { salvage, .. } => salvage.is_some(),
+            Mark::Skip => false,
+        };
+        match mark {
             Mark::Event => {
                 // Unsettled again where another choice or block begins: that one may take its time.
                 *settled = self.judge.is_settled().then_some(now);

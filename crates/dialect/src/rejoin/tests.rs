@@ -215,3 +215,34 @@ proptest! {
         prop_assert_eq!(answer, text);
     }
 }
+
+fn told(text: &str, ids: &[u32]) -> String {
+    format!(r#"{{"choices":[{{"text":"{text}","token_ids":{ids:?},"prompt_token_ids":[8,9]}}]}}"#)
+}
+
+#[test]
+fn ids_that_were_told_come_again_unseen() {
+    for seen in [true, false] {
+        let mut rejoin = behind("").with_again(&[5, 6], seen);
+        assert_eq!(push(&mut rejoin, &told("", &[5])), Rejoined::Nothing);
+        // What is new of the next is the rest of it. Its prompt is not that of the app.
+        shows(
+            &mut rejoin,
+            &told("a", &[6, 7]),
+            r#"{"choices":[{"text":"a","token_ids":[7],"prompt_token_ids":null}]}"#,
+        );
+        shows(
+            &mut rejoin,
+            r#"{"choices":[{"text":"","token_ids":[5]}]}"#,
+            r#"{"choices":[{"text":"","token_ids":[5]}]}"#,
+        );
+    }
+}
+
+#[test]
+fn ids_that_were_seen_have_to_be_the_same() {
+    let mut rejoin = behind("").with_again(&[5, 6], true);
+    assert_eq!(push(&mut rejoin, &told("", &[4])), Rejoined::Broken);
+    let mut rejoin = behind("").with_again(&[5, 6], false);
+    assert_eq!(push(&mut rejoin, &told("", &[4])), Rejoined::Nothing);
+}

@@ -268,3 +268,24 @@ fn an_unusable_body_fails_with_its_class() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn a_failure_says_nothing_but_what_is_salvaged_of_it() {
+    let role = r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#;
+    let error = r#"{"error":{"message":"m","code":500}}"#;
+    let text = r#"{"choices":[{"index":0,"delta":{"content":"a"}}]}"#;
+    let last = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"abort"}]}"#;
+    for (events, said) in [
+        (&[role][..], false),
+        (&[error], false),
+        (&[role, error], false),
+        (&[text, error], true),
+        (&[last], true),
+    ] {
+        let mut life = Life::streaming(OrphanPolicy::Continue);
+        for event in events {
+            life.event(1, event);
+        }
+        assert_eq!(life.life.has_said(), said, "{events:?}");
+    }
+}

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use streamweld_dialect::{
-    Added, Asked, Before, Continuation, Dialect, Engine, Identity, Method, Part, Rejoin, SoFar,
-    Trail, Transcript, Unreadable, model_of, prompt_of, read_text, read_tokens,
+    Added, Asked, Before, Continuation, Dialect, Engine, Hazard, Identity, Method, Part, Rejoin,
+    SoFar, Trail, Transcript, Unreadable, model_of, prompt_of, read_text, read_tokens,
 };
 use streamweld_journal::{Seq, Window, window_until};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -214,9 +214,16 @@ impl<S: ByteSource> Mover<S> {
         let shown = self.answer().await;
         let bounds = self.backends.bounds();
         let mut judged = shown.judge(self, None, Probed::Unknown);
-        // What refuses whoever goes on needs nobody to wait for.
-        if judged.refusing().any(|gate| gate != Gate::BackendAvailable) {
-            return Outcome::Refused(judged);
+        // What refuses whoever goes on needs nobody to wait for. How many tokens are left is known with the method.
+        let waits = |gate| matches!(gate, Gate::BackendAvailable | Gate::Tokens);
+        if judged.refusing().any(|gate| !waits(gate)) {
+            let failed = [self.situation.leg.member];
+            let leg = &self.situation.leg;
+            let place = self.backends.pick(leg, Within::Group, &failed);
+            return Outcome::Refused(match place {
+                Some(place) => shown.judge(self, Some(&place.facts()), Probed::Unknown),
+                None => judged,
+            });
         }
         let mut places = Places::new(self, Within::Group);
         let mut begun = 0;
@@ -233,6 +240,9 @@ impl<S: ByteSource> Mover<S> {
             }
             let member = place.leg(None).member;
             let Some(method) = judged.method.filter(|_| judged.is_open()) else {
+                if shown.has_no_seam(self, &judged) {
+                    break;
+                }
                 places.unfit.push(member);
                 continue;
             };
@@ -327,7 +337,10 @@ pub fn with_more(
         let engine = engine.filter(|_| policy != super::Policy::Off)?;
         let text = std::str::from_utf8(request).ok()?;
         let asked = Asked::read(dialect, request).ok()?;
-        let hopeless = !asked.unknown.is_empty() || !asked.hazards.is_empty();
+        // Where nothing is drawn a seed is without effect.
+        let mut hazards = asked.hazards.iter();
+        let stands = hazards.any(|hazard| *hazard != Hazard::Seed || !asked.greedy);
+        let hopeless = !asked.unknown.is_empty() || stands;
         Added::to(engine, dialect, text, asked.greedy).filter(|_| !hopeless)
     };
     match add() {
@@ -446,6 +459,13 @@ impl SoFarShown {
         (trail.text() == self.transcript.text().len()).then_some(trail)
     }
 
+    /// Whether there is no place to join, whoever goes on: because of what was asked and said, and not of who was asked.
+    fn has_no_seam<S: ByteSource>(&self, mover: &Mover<S>, judged: &Judged) -> bool {
+        let by_ids = mover.situation.trail.as_ref().map(Trail::ids);
+        let refuses = judged.refusing().any(|gate| gate == Gate::Seam);
+        refuses && judged.method == Some(Method::Prefill) && !matches!(by_ids, Some(Ok(_)))
+    }
+
     /// The request that goes on, and what has to come first.
     fn joint<S: ByteSource>(
         &self,
@@ -488,12 +508,14 @@ impl SoFarShown {
             Method::TokenIds => {
                 let trail = told.ok_or("no ids were told")?;
                 let ids = trail.ids().map_err(|error| error.to_string())?;
+                let again = trail.told_behind().to_vec();
+                let seen = !added.is_some_and(Added::hides_ids);
                 Ok(Joint {
                     body: body(SoFar::Ids(&ids.all), ids.of_answer)?,
                     added,
-                    rejoin: rejoin(ids.of_answer, ""),
+                    rejoin: rejoin(ids.of_answer, "").with_again(&again, seen),
                     sent: Some(ids.all.clone()),
-                    trail: Trail::behind_ids(ids.all, ids.of_answer, text.len()),
+                    trail: Trail::behind_ids(ids.all, ids.of_answer, text.len(), again),
                 })
             }
             Method::Prefill if alike => {
