@@ -153,8 +153,10 @@ pub(crate) async fn undisturbed(engine: &Engine, task: &Task) -> (Answer, usize)
 }
 
 fn by_prefill(config: &mut Config) {
-    let groups = &mut config.migration.groups;
-    groups.insert("twins".to_owned(), Policy::Prefill);
+    let migration = &mut config.migration;
+    migration.groups.insert("twins".to_owned(), Policy::Prefill);
+    // Each round has a server of its own, and an examination takes these engines longer than a round.
+    migration.vouched.insert("twins".to_owned());
 }
 
 async fn relay(engine: &Engine) -> FaultRelay {
