@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{Request, Response};
 use http_body::Body as _;
-use streamweld_dialect::Added;
+use streamweld_dialect::{Added, Dialect};
 use streamweld_generation::migration::{Backends, Bounds, Candidate, Later, Within, with_more};
 use streamweld_generation::{Handle, Leg};
 use streamweld_upstream::fleet::{Member, MemberId, MemberState, Permit, Wanted};
@@ -69,14 +69,15 @@ impl Attempts {
         once: RequestBody,
     ) -> Result<Response<Source>, UpstreamError> {
         let (mut permit, mut once) = (first, Some(once));
+        let repeats = may_repeat(self.handle.spec().dialect);
         for left in (0..self.app.backends.migration.attempts.get()).rev() {
             let body = once.take().unwrap_or_else(RequestBody::empty);
             let (body, added) = self.body_for(permit.member(), body);
             self.lock().added = added;
             let answer = self.send(permit, body).await;
             let failed = match &answer {
-                Ok(response) => response.status().is_server_error(),
-                Err(error) => is_the_backends_fault(error),
+                Ok(response) => repeats && response.status().is_server_error(),
+                Err(error) => is_the_backends_fault(error) && (repeats || error.is_retry_safe()),
             };
             let Some(next) = (failed && left > 0).then(|| self.next()).flatten() else {
                 return answer;
@@ -247,6 +248,11 @@ impl Backends<AttemptSource> for Others {
             begin: migration.begin(),
         }
     }
+}
+
+/// Whether a request may be made twice: to ask a model again does nothing but cost. What else a request does is not known here.
+fn may_repeat(dialect: Dialect) -> bool {
+    !matches!(dialect, Dialect::Mcp | Dialect::Generic)
 }
 
 /// Whether another backend may do better. What broke on the client's side breaks there too.

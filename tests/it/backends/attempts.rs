@@ -145,6 +145,25 @@ async fn no_more_are_asked_than_may_be() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_may_do_more_than_be_answered_is_not_done_twice() {
+    for first in [Script::error(503), Script::raw(Raw::new().fin())] {
+        let several = in_order(first, Script::tokens(3)).await;
+        let response = several.client().send("POST", "/generic", "{}").await;
+        assert!(response.status >= 500, "{}", response.status);
+        assert_eq!(several.asked(), [1, 0]);
+    }
+    // Where nobody can have seen it, it was not done at all.
+    let several = Several::with(vec![Script::new(), Script::tokens(3)], |config| {
+        config.backends[0].url = nowhere().parse().expect("a URL");
+        only_after_the_others(&mut config.backends[1], &mut config.fleet);
+    })
+    .await;
+    let response = several.client().send("POST", "/generic", "{}").await;
+    assert_eq!(response.status, 200);
+    assert_eq!(several.asked(), [0, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_4xx_is_passed_on_at_once() {
     for status in [400, 401, 404, 422, 429] {
         let refused = Script::answer(status, json!({"why": "yours"})).header("retry-after", "3");

@@ -151,7 +151,10 @@ impl<S: ByteSource> Mover<S> {
             self.dialect(),
             Dialect::OpenAiChat | Dialect::OpenAiCompletions
         );
-        let Some(request) = self.backends.request().filter(|_| joins || !begun) else {
+        // What a request of another kind has done already is not known.
+        let repeats = !matches!(self.dialect(), Dialect::Mcp | Dialect::Generic);
+        let may = joins || (repeats && !begun);
+        let Some(request) = self.backends.request().filter(|_| may) else {
             return Outcome::Nobody;
         };
         let bounds = self.backends.bounds();
