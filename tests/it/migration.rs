@@ -1,5 +1,6 @@
 //! A backend dies, and the answer goes on elsewhere, or says honestly why not (protocol.md 8.7, 8.8).
 
+mod alone;
 mod answer;
 mod backends;
 mod beginning;

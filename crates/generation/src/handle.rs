@@ -234,14 +234,18 @@ impl Handle {
         *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = Arc::from(backend);
     }
 
-    /// The backends that were asked, each once, in order.
+    /// The backends that were asked, each once: in the order in which they were last asked, and the one that it is at last.
     #[must_use]
     pub fn asked(&self) -> Vec<Arc<str>> {
-        let mut asked = Vec::new();
+        let bound = self.backend();
+        let mut asked: Vec<Arc<str>> = Vec::new();
         for backend in self.backends().iter() {
-            if !asked.contains(backend) {
-                asked.push(Arc::clone(backend));
-            }
+            asked.retain(|other| other != backend);
+            asked.push(Arc::clone(backend));
+        }
+        asked.retain(|other| *other != bound);
+        if !bound.is_empty() {
+            asked.push(bound);
         }
         asked
     }

@@ -11,8 +11,10 @@ use http_body::Body as _;
 use streamweld_dialect::{Added, Dialect};
 use streamweld_generation::migration::{Backends, Bounds, Candidate, Later, Within, with_more};
 use streamweld_generation::{Handle, Leg};
+use streamweld_upstream::examine::Examination;
 use streamweld_upstream::fleet::{Member, MemberId, MemberState, Permit, Wanted};
 use streamweld_upstream::{ErrorKind, Source, UpstreamError};
+use tokio::time::sleep;
 
 use self::place::Place;
 use crate::app::App;
@@ -34,8 +36,8 @@ pub(crate) struct Attempts {
 struct Asked {
     /// The one that was asked last.
     now: Option<Arc<Member>>,
-    /// Every one that was asked.
-    all: Vec<Arc<Member>>,
+    /// Every one that was asked, with what was known of it then: one that is back may be another.
+    all: Vec<(Arc<Member>, Option<Arc<Examination>>)>,
     added: Option<Added>,
     failed: Vec<MemberId>,
 }
@@ -74,7 +76,14 @@ impl Attempts {
             let body = once.take().unwrap_or_else(RequestBody::empty);
             let (body, added) = self.body_for(permit.member(), body);
             self.lock().added = added;
-            let answer = self.send(permit, body).await;
+            let member = Arc::clone(permit.member());
+            let sent = self.send(permit, body);
+            let hangs = self.hangs(&member, repeats && left > 0);
+            let answer = tokio::select! {
+                biased;
+                answer = sent => answer,
+                () = hangs => Err(UpstreamError::no_head(member.backend())),
+            };
             let failed = match &answer {
                 Ok(response) => repeats && response.status().is_server_error(),
                 Err(error) => is_the_backends_fault(error) && (repeats || error.is_retry_safe()),
@@ -96,6 +105,43 @@ impl Attempts {
         unreachable!("the last attempt returns its answer")
     }
 
+    /// Resolves when a backend has not begun to answer for too long: as long as the operator says, or as long as it takes to
+    /// find out that it is down, while another is up.
+    async fn hangs(&self, member: &Member, may_leave: bool) {
+        let limit = self.app.backends.migration.first_token;
+        let limit = limit.filter(|_| self.handle.is_known_to_stream());
+        let late = async {
+            match limit {
+                Some(limit) => sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let down = async {
+            if !may_leave || self.body().is_none() {
+                std::future::pending::<()>().await;
+            }
+            let fleet = &self.app.backends.fleet;
+            let mut changes = fleet.changes();
+            loop {
+                let members = fleet.members();
+                let is = |wanted: MemberState, this: bool| {
+                    let of = |(other, state): &(Arc<Member>, MemberState)| {
+                        *state == wanted && (other.id() == member.id()) == this
+                    };
+                    members.iter().any(of)
+                };
+                if is(MemberState::Down, true) && is(MemberState::Up, false) {
+                    return;
+                }
+                changes.changed().await;
+            }
+        };
+        tokio::select! {
+            () = late => {}
+            () = down => {}
+        }
+    }
+
     /// The attempt that is under way.
     pub(crate) fn leg(&self) -> Option<Leg> {
         let asked = self.lock();
@@ -113,7 +159,7 @@ impl Attempts {
         let name = self.handle.backend();
         let asked = self.lock();
         let mut asked = asked.all.iter().rev();
-        let member = asked.find(|member| member.name() == name.as_ref())?;
+        let (member, _) = asked.find(|(member, _)| member.name() == name.as_ref())?;
         self.app.backends.fleet.again(member)
     }
 
@@ -133,15 +179,17 @@ impl Attempts {
     fn begin(&self, permit: &Permit) {
         let mut asked = self.lock();
         asked.now = Some(Arc::clone(permit.member()));
-        asked.all.push(Arc::clone(permit.member()));
+        let known = self.app.examined.now(permit.member().id());
+        asked.all.push((Arc::clone(permit.member()), known));
         drop(asked);
         self.handle.attempt(permit.member().name());
     }
 
     /// One that was asked.
-    fn member(&self, id: MemberId) -> Option<Arc<Member>> {
+    fn member(&self, id: MemberId) -> Option<(Arc<Member>, Option<Arc<Examination>>)> {
         let asked = self.lock();
-        asked.all.iter().find(|member| member.id() == id).cloned()
+        let mut all = asked.all.iter().rev();
+        all.find(|(member, _)| member.id() == id).cloned()
     }
 
     /// The body as this backend gets it.
@@ -165,7 +213,7 @@ impl Attempts {
         if let Some(length) = body.size_hint().exact().filter(|_| self.body().is_some()) {
             request.headers_mut().insert(CONTENT_LENGTH, length.into());
         }
-        permit.send(&self.app.client, request.map(|()| body)).await
+        self.app.send(permit, request.map(|()| body)).await
     }
 
     fn leg_of(&self, member: &Member, added: Option<Added>) -> Leg {

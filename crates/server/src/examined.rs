@@ -1,8 +1,8 @@
 //! What was found out about the backends that may take over from each other (protocol.md 8.8).
 //!
 //! Each is asked as soon as it may take attempts, and again when it has been away or says that it is another than before.
-//! Until that is done nothing is known of it, and the gates refuse. What was found of one that has failed since is kept:
-//! others are compared with it.
+//! Until that is done nothing is known of it, and the gates refuse. An attempt keeps what was known of its backend: whoever goes on is compared
+//! with that.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -38,12 +38,6 @@ impl Examined {
         let known = self.lock();
         let known = known.get(&id).filter(|known| !known.stale)?;
         Some(Arc::clone(&known.examination))
-    }
-
-    /// What is known of a backend as it was when it was last well.
-    pub(crate) fn before(&self, id: MemberId) -> Option<Arc<Examination>> {
-        let known = self.lock();
-        Some(Arc::clone(&known.get(&id)?.examination))
     }
 
     /// Whether it has to be asked.

@@ -15,6 +15,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) member: &'a Member,
     /// Who is left.
     pub(crate) from: &'a Member,
+    /// What was known of it when it was asked.
+    pub(crate) before: Option<&'a Examination>,
     pub(crate) dialect: Dialect,
     /// The model that the request named.
     pub(crate) model: Option<&'a str>,
@@ -79,10 +81,8 @@ impl App {
         if !is_examined(examination, wanted.model) {
             return Probed::Unknown;
         }
-        // One that is back may be another than it was.
-        let before = self.examined.before(wanted.from.id());
-        before.map_or(Probed::Unknown, |before| {
-            probed(compare(&before, examination).same_model(wanted.dialect))
+        wanted.before.map_or(Probed::Unknown, |before| {
+            probed(compare(before, examination).same_model(wanted.dialect))
         })
     }
 }

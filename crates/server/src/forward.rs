@@ -64,9 +64,7 @@ async fn send(
         failed.push(permit.member().id());
         left -= 1;
         let body = body.take().unwrap_or_else(RequestBody::empty);
-        let answer = permit
-            .send(&app.client, request.clone().map(|()| body))
-            .await;
+        let answer = app.send(permit, request.clone().map(|()| body)).await;
         let is_retried = matches!(&answer, Err(error) if error.is_retry_safe());
         match app.backends.pick(Dialect::Generic, &failed) {
             Ok(next) if is_retried && left > 0 => permit = next,

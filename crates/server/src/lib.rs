@@ -47,6 +47,7 @@ mod reattach;
 mod request_body;
 mod responses;
 mod route;
+mod sending;
 mod server;
 mod source;
 mod state;

@@ -150,7 +150,7 @@ async fn ask(
     let request = request.clone().map(|()| RequestBody::empty());
     // Nobody else has it.
     let permit = attempts.again_there().ok_or(No::Refused)?;
-    let Ok(response) = permit.send(&app.client, request).await else {
+    let Ok(response) = app.send(permit, request).await else {
         return Err(No::NotNow);
     };
     if response.status().is_server_error() {

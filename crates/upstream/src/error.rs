@@ -52,6 +52,12 @@ impl UpstreamError {
         }
     }
 
+    /// A backend that gave no response head for as long as its caller waits.
+    pub fn no_head(backend: &Backend) -> Self {
+        let why = "no response head for as long as is allowed";
+        Self::new(backend, ErrorKind::FirstByteTimeout, Sent::Maybe, why)
+    }
+
     /// What went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind

@@ -16,6 +16,7 @@ async fn a_key_of_the_proxy_stands_in_place_of_the_callers() {
         vec![Script::error(503), Script::text("Good day")],
         move |config| {
             config.backends[1].credential = owned;
+            config.generation.credential_headers = vec!["x-my-key".to_owned()];
             only_after_the_others(&mut config.backends[1], &mut config.fleet);
         },
     )
@@ -25,6 +26,7 @@ async fn a_key_of_the_proxy_stands_in_place_of_the_callers() {
         .with("authorization", "Bearer sk-caller")
         .with("x-api-key", "sk-caller")
         .with("api-key", "sk-caller")
+        .with("x-my-key", "sk-caller")
         .with("x-goog-api-key", "sk-caller");
     let response = caller.chat().await;
     let id = response.id();
@@ -34,6 +36,7 @@ async fn a_key_of_the_proxy_stands_in_place_of_the_callers() {
     let first = &asked(&several.mocks[0])[0];
     assert_eq!(first.header("authorization"), Some("Bearer sk-caller"));
     assert_eq!(first.header("x-api-key"), Some("sk-caller"));
+    assert_eq!(first.header("x-my-key"), Some("sk-caller"));
     let second = &asked(&several.mocks[1])[0];
     assert_eq!(second.header("authorization"), Some("Bearer sk-proxy"));
     let shown = format!("{:?}", second.headers);

@@ -207,7 +207,7 @@ async fn dialect_refuses_those_that_have_no_continuation() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_refuses_a_limit_that_cannot_be_counted() {
     // No chunk ends where it would have to go on, so that nobody knows how many tokens are there.
-    let long = Script::text(&"the sea comes in and goes out ".repeat(30))
+    let long = Script::text("the sea comes in and goes out ".repeat(30))
         .engine(Engine::LlamaCpp)
         .faults(Faults {
             tokens_per_chunk: 60,

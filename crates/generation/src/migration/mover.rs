@@ -226,10 +226,15 @@ impl<S: ByteSource> Mover<S> {
             }
             let member = place.leg(None).member;
             let Some(method) = judged.method.filter(|_| judged.is_open()) else {
-                if shown.has_no_seam(self, &judged) {
+                if facts.engine.is_some() && shown.has_no_seam(self, &judged) {
                     break;
                 }
-                places.unfit.push(member);
+                // One that has just come back is not known yet.
+                if facts.engine.is_none() {
+                    places.failed.push(member);
+                } else {
+                    places.unfit.push(member);
+                }
                 continue;
             };
             places.failed.push(member);

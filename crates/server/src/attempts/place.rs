@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, Limited};
 use streamweld_dialect::{Added, Question};
 use streamweld_generation::Leg;
 use streamweld_generation::migration::{Candidate, Facts, Later, NotBegun};
+use streamweld_upstream::examine::Examination;
 use streamweld_upstream::fleet::{Member, Permit};
 
 use super::Attempts;
@@ -24,11 +25,15 @@ pub(super) struct Place {
     attempts: Arc<Attempts>,
     permit: Permit,
     /// The backend that is left.
-    from: Arc<Member>,
+    from: (Arc<Member>, Option<Arc<Examination>>),
 }
 
 impl Place {
-    pub(super) fn new(attempts: Arc<Attempts>, permit: Permit, from: Arc<Member>) -> Self {
+    pub(super) fn new(
+        attempts: Arc<Attempts>,
+        permit: Permit,
+        from: (Arc<Member>, Option<Arc<Examination>>),
+    ) -> Self {
         Self {
             attempts,
             permit,
@@ -42,7 +47,8 @@ impl Candidate<AttemptSource> for Place {
         let handle = &self.attempts.handle;
         self.attempts.app.facts(&Wanted {
             member: self.permit.member(),
-            from: &self.from,
+            from: &self.from.0,
+            before: self.from.1.as_deref(),
             dialect: handle.spec().dialect,
             model: handle.model(),
             has_callers: !handle.spec().access.is_anonymous(),
@@ -65,7 +71,7 @@ impl Candidate<AttemptSource> for Place {
                 .headers_mut()
                 .insert(CONTENT_LENGTH, body.len().into());
             let request = request.map(|()| RequestBody::again(body));
-            let answer = permit.send(&attempts.app.client, request).await.ok()?;
+            let answer = attempts.app.send(permit, request).await.ok()?;
             if answer.status() != StatusCode::OK {
                 return None;
             }
