@@ -218,6 +218,11 @@ impl<S: ByteSource> Mover<S> {
                 break;
             };
             let facts = place.facts();
+            // What somebody says of whom nothing is known yet does not stand above what is known of another.
+            if facts.engine.is_none() && judged.target.is_some() {
+                places.failed.push(place.leg(None).member);
+                continue;
+            }
             judged = shown.judge(self, Some(&facts), Probed::Unknown);
             let mut alike = Probed::Unknown;
             if judged.only_seam() && judged.method == Some(Method::Prefill) {

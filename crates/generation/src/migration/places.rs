@@ -37,8 +37,9 @@ impl<'a, S: ByteSource> Places<'a, S> {
     }
 
     /// The next place. When all have failed and there is time, they are asked once more, the one that was left too: it may
-    /// be back.
+    /// be back. Nobody is waited for where somebody is there and will not do.
     pub(super) async fn next(&mut self) -> Option<Box<dyn Candidate<S>>> {
+        let mut again = Instant::now() + self.backoff;
         loop {
             let changed = self.mover.backends.changed();
             let not = [&self.failed[..], &self.unfit].concat();
@@ -46,15 +47,16 @@ impl<'a, S: ByteSource> Places<'a, S> {
             if let Some(place) = self.mover.backends.pick(leg, self.within, &not) {
                 return Some(place);
             }
-            let until = self.until?;
-            let now = Instant::now();
-            if now >= until {
+            let until = self.until.filter(|_| self.unfit.is_empty())?;
+            if Instant::now() >= until {
                 return None;
             }
-            let _ = timeout_at(until.min(now + self.backoff), changed).await;
-            if now + self.backoff <= Instant::now() {
+            let _ = timeout_at(until.min(again), changed).await;
+            // Whatever changes meanwhile: a fleet that is busy changes all the time.
+            if Instant::now() >= again {
                 self.failed.clear();
                 self.backoff *= 2;
+                again += self.backoff;
             }
         }
     }
