@@ -6,53 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 streamweld=${STREAMWELD:-target/release/streamweld}
 answer="The tide comes in twice a day, because the Moon pulls at the sea on the near side more than at the Earth below it, \
 and at the Earth more than at the sea on the far side. Two bulges of water stand there, and the Earth turns under both of them."
-folder=
-declare -A pids=()
-
-end() { # NAME SIGNAL
-  local pid=${pids[$1]}
-  unset "pids[$1]"
-  # The shell would say on standard error that a job was killed.
-  { kill -s "$2" "$pid" && wait "$pid"; } 2>/dev/null
-}
-
-clean_up() {
-  local name
-  for name in "${!pids[@]}"; do end "$name" KILL || true; done
-  if [[ -n $folder ]]; then rm -rf "$folder"; fi
-}
-trap clean_up EXIT
-trap 'exit 129' HUP
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-fail() { # NAME WORDS: shows the end of its log
-  tail -n 20 "$folder/$1.log" >&2 || true
-  echo "demo-migrate: $2" >&2
-  exit 1
-}
-
-start() { # NAME COMMAND...
-  local name=$1
-  shift
-  "$@" >"$folder/$name.log" 2>&1 </dev/null &
-  pids[$name]=$!
-}
-
-# Waits until a condition holds; not when the process has ended, and not for ever.
-wait_for() { # NAME CONDITION...
-  local name=$1 deadline=$((SECONDS + 20))
-  shift
-  until "$@"; do
-    if ! kill -0 "${pids[$name]}" 2>/dev/null || ((SECONDS > deadline)); then return 1; fi
-    sleep 0.05
-  done
-}
-
-url_in_log() { # NAME WORDS: the address behind these words; sets `url`
-  url=$(sed -n "s|.*$2 http://\([0-9.:]*\).*|\1|p" "$folder/$1.log" 2>/dev/null) || true
-  [[ -n $url ]]
-}
+demo=demo-migrate
+source scripts/processes.sh
 
 are_examined() {
   local backends
@@ -66,7 +21,6 @@ start_engine() { # NAME
 }
 
 if ! command -v curl >/dev/null; then scripts/setup-test.sh curl; fi
-folder=$(mktemp -d)
 start_engine a
 a=$url
 start_engine b

@@ -4,53 +4,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 streamweld=${STREAMWELD:-target/release/streamweld}
-folder=
-declare -A pids=()
-
-end() { # NAME SIGNAL: gives how it ended
-  local pid=${pids[$1]}
-  unset "pids[$1]"
-  # The shell would say on standard error that a job was killed.
-  { kill -s "$2" "$pid" && wait "$pid"; } 2>/dev/null
-}
-
-clean_up() {
-  local name
-  for name in "${!pids[@]}"; do end "$name" KILL || true; done
-  if [[ -n $folder ]]; then rm -rf "$folder"; fi
-}
-trap clean_up EXIT
-trap 'exit 129' HUP
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-fail() { # NAME WORDS: shows the end of its log
-  tail -n 20 "$folder/$1.log" >&2 || true
-  echo "demo-redis: $2" >&2
-  exit 1
-}
-
-start() { # NAME COMMAND...
-  local name=$1
-  shift
-  "$@" >"$folder/$name.log" 2>&1 </dev/null &
-  pids[$name]=$!
-}
-
-# Waits until a condition holds; not when the process has ended, and not for ever.
-wait_for() { # NAME CONDITION...
-  local name=$1 deadline=$((SECONDS + 10))
-  shift
-  until "$@"; do
-    if ! kill -0 "${pids[$name]}" 2>/dev/null || ((SECONDS > deadline)); then return 1; fi
-    sleep 0.05
-  done
-}
-
-url_in_log() { # NAME WORDS: the URL behind these words; sets `url`
-  url=$(sed -n "s|.*$2 http://\([0-9.:]*\).*|\1|p" "$folder/$1.log" 2>/dev/null) || true
-  [[ -n $url ]]
-}
+demo=demo-redis
+source scripts/processes.sh
 
 # Ours, and not somebody else's that had the port already.
 redis_answers() {
@@ -80,8 +35,6 @@ act() { # LINE
 }
 
 if ! command -v redis-server >/dev/null; then scripts/setup-test.sh redis; fi
-folder=$(mktemp -d)
-
 # Redis does not choose a free port by itself. These are below those that outgoing connections take.
 for _ in 1 2 3 4 5; do
   port=$((20000 + RANDOM % 10000))
