@@ -107,6 +107,6 @@ pub use told::{
     BadReply, Description, MODELS, Question, Reply, Served, ask_chat, ask_completion, model_of,
     prompt_of, read_refusal, read_text, read_tokens,
 };
-pub use trail::{Ids, NoIds, Trail, prompt_ids};
+pub use trail::{Ids, NoIds, Trail, prompt_ids, text_of};
 pub use transcript::{Part, ToolCall, Transcript, Usage};
 pub use verdict::{Done, End, Failure, FailureClass, Verdict};

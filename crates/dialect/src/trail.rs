@@ -303,6 +303,17 @@ pub fn prompt_ids(data: &str) -> Option<Vec<u32>> {
         .or(of_choice.and_then(|choice| choice.prompt_token_ids))
 }
 
+/// The text that a chunk adds.
+#[must_use]
+pub fn text_of(data: &str) -> Option<String> {
+    let chunk = serde_json::from_str::<Chunk<'_>>(data).ok()?;
+    let choice = chunk.choices.into_iter().next()?;
+    let text = choice
+        .text
+        .or(choice.delta.and_then(|delta| delta.content))?;
+    Some(text.into_owned())
+}
+
 #[derive(Deserialize)]
 struct Chunk<'a> {
     prompt_token_ids: Option<Vec<u32>>,

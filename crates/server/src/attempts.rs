@@ -105,8 +105,8 @@ impl Attempts {
         unreachable!("the last attempt returns its answer")
     }
 
-    /// Resolves when a backend has not begun to answer for too long: as long as the operator says, or as long as it takes to
-    /// find out that it is down, while another is up.
+    /// Resolves when a backend is not waited for any more that has not begun to answer: after as long as the operator says, or
+    /// when it is down or drained while another is up.
     async fn hangs(&self, member: &Member, may_leave: bool) {
         let limit = self.app.backends.migration.first_token;
         let limit = limit.filter(|_| self.handle.is_known_to_stream());
@@ -130,7 +130,8 @@ impl Attempts {
                     };
                     members.iter().any(of)
                 };
-                if is(MemberState::Down, true) && is(MemberState::Up, false) {
+                let is_left = is(MemberState::Down, true) || is(MemberState::Draining, true);
+                if is_left && is(MemberState::Up, false) {
                     return;
                 }
                 changes.changed().await;

@@ -109,7 +109,7 @@ pub(crate) async fn look_after(app: Arc<App>) -> Infallible {
 }
 
 /// Whether anything depends on what it is.
-fn concerns(app: &App, member: &Member) -> bool {
+pub(crate) fn concerns(app: &App, member: &Member) -> bool {
     // Of the others no answer can be continued, whatever they show, and some cost money.
     let may_go_on = matches!(
         member.engine(),

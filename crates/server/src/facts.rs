@@ -8,6 +8,7 @@ use streamweld_upstream::examine::{self, Examination, compare};
 use streamweld_upstream::fleet::{self, Credential, Member};
 
 use crate::app::App;
+use crate::examined;
 
 /// One that is to go on, and what it is asked.
 pub(crate) struct Wanted<'a> {
@@ -47,6 +48,8 @@ impl App {
         let engine = self.known_engine(member);
         let facts = Facts {
             name: Arc::from(member.name()),
+            is_pending: examined::concerns(self, member)
+                && self.examined.now(member.id()).is_none(),
             engine,
             group: member.group().map(Arc::from),
             same_model: Probed::Unknown,

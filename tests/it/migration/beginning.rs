@@ -71,6 +71,22 @@ async fn an_attempt_that_says_nothing_is_followed_by_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_would_fail_elsewhere_too_is_asked_for_once() {
+    for fails in [
+        says(Engine::Vllm).bad_utf8_after(0),
+        says(Engine::Vllm)
+            .block_after(0, "data: {\"error\":{\"message\":\"no\",\"code\":400}}\n\n"),
+    ] {
+        let twins = TwinsSetup::new(says(Engine::Vllm)).start().await;
+        twins.next([fails]);
+        let client = &twins.replica.client;
+        let body = request(CHAT, &json!({})).to_string();
+        let (_, end) = client.send("POST", CHAT, &body).await.all().await;
+        assert_eq!((end, twins.attempts().len()), (End::Fin, 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backend_that_refuses_connections_costs_nobody_an_answer() {
     let mut twins = TwinsSetup::new(says(Engine::Vllm)).start().await;
     twins.mocks.remove(1).kill(Cut::Rst).await;

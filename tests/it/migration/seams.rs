@@ -143,3 +143,22 @@ async fn what_does_not_go_on_with_the_answer_is_not_shown() {
         assert_eq!(twins.attempts().len(), 2);
     }
 }
+
+/// The ids that it was given are right, and what it writes is not what comes next.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_echo_behind_the_right_ids_is_not_shown() {
+    let says = || says(Engine::Vllm);
+    let twins = TwinsSetup::new(says()).start().await;
+    let echo = Faults {
+        echo: true,
+        ..Faults::default()
+    };
+    twins.next([says().fin_after(14), says().faults(echo)]);
+    let told = Told::chat(&twins, &json!({})).await;
+    let saw = told.assert_refused(&["seam"]);
+    assert!(
+        saw[0].contains("wrote again what it was given"),
+        "{}",
+        saw[0]
+    );
+}

@@ -79,6 +79,8 @@ pub struct Bounds {
 pub struct Facts {
     /// Its name.
     pub name: Arc<str>,
+    /// What it is is just being found out: it is worth waiting for.
+    pub is_pending: bool,
     /// What it has shown itself to be.
     pub engine: Option<Engine>,
     /// Its compatibility group.

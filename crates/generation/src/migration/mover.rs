@@ -218,8 +218,8 @@ impl<S: ByteSource> Mover<S> {
                 break;
             };
             let facts = place.facts();
-            // What somebody says of whom nothing is known yet does not stand above what is known of another.
-            if facts.engine.is_none() && judged.target.is_some() {
+            // One that has just come back is not known yet, and may be soon.
+            if facts.is_pending {
                 places.failed.push(place.leg(None).member);
                 continue;
             }
@@ -231,15 +231,10 @@ impl<S: ByteSource> Mover<S> {
             }
             let member = place.leg(None).member;
             let Some(method) = judged.method.filter(|_| judged.is_open()) else {
-                if facts.engine.is_some() && shown.has_no_seam(self, &judged) {
+                if shown.has_no_seam(self, &judged) {
                     break;
                 }
-                // One that has just come back is not known yet.
-                if facts.engine.is_none() {
-                    places.failed.push(member);
-                } else {
-                    places.unfit.push(member);
-                }
+                places.unfit.push(member);
                 continue;
             };
             places.failed.push(member);
@@ -261,6 +256,10 @@ impl<S: ByteSource> Mover<S> {
             };
             begun += 1;
             let seam = Seam::new(self.dialect(), joint.rejoin.clone(), joint.sent);
+            let seam = match joint.comes_again {
+                true => seam,
+                false => seam.behind(shown.transcript.text()),
+            };
             let held = timeout(self.begin(), seam.hold(source, self.situation.max_event));
             match held.await {
                 Ok(Ok(source)) => {

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 
-use streamweld_dialect::{Dialect, Judge, Mark, Rejoin, Rejoined, prompt_ids};
+use streamweld_dialect::{Dialect, Judge, Mark, Rejoin, Rejoined, prompt_ids, text_of};
 use streamweld_sse::{Decoder, Event, Limits};
 
 use crate::source::{ByteSource, Read};
@@ -13,6 +13,8 @@ pub(crate) struct Seam {
     rejoin: Rejoin,
     /// The ids that it has to say back.
     sent: Option<Vec<u32>>,
+    /// The answer so far, where none of it has to come again.
+    said: Option<String>,
 }
 
 /// Why an attempt does not go on with an answer.
@@ -23,6 +25,9 @@ pub(crate) enum NoSeam {
     /// It goes on with something else.
     Broken(&'static str),
 }
+
+/// So many characters at once are no token.
+const ECHO: usize = 24;
 
 enum Step {
     More,
@@ -35,7 +40,15 @@ impl Seam {
             judge: Judge::new(dialect),
             rejoin,
             sent,
+            said: None,
         }
+    }
+
+    /// Behind this text, which one that echoes its prompt would write again at once.
+    pub(crate) fn behind(self, said: &str) -> Self {
+        // A token or a few may well be the same again.
+        let said = (said.chars().count() >= ECHO).then(|| said.to_owned());
+        Self { said, ..self }
     }
 
     /// Reads up to the first event that the reader is to be shown, and gives the body back with what was read in front.
@@ -84,6 +97,11 @@ impl Seam {
                 ));
             }
             self.sent = None;
+        }
+        if let Some(said) = &self.said {
+            if text_of(&data).is_some_and(|text| text.starts_with(said.as_str())) {
+                return Err(NoSeam::Broken("it wrote again what it was given"));
+            }
         }
         match self.rejoin.event(event) {
             Rejoined::Nothing => Ok(Step::More),

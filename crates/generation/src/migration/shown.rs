@@ -60,6 +60,8 @@ pub(super) struct Joint {
     pub(super) added: Option<Added>,
     pub(super) rejoin: Rejoin,
     pub(super) sent: Option<Vec<u32>>,
+    /// It has to write some of the answer again.
+    pub(super) comes_again: bool,
     pub(super) trail: Trail,
 }
 
@@ -220,6 +222,7 @@ impl SoFarShown {
                     added,
                     rejoin: rejoin(ids.of_answer, "").with_again(&again, seen),
                     sent: Some(ids.all.clone()),
+                    comes_again: false,
                     trail: Trail::behind_ids(ids.all, ids.of_answer, text.len(), again),
                 })
             }
@@ -230,6 +233,7 @@ impl SoFarShown {
                     added,
                     rejoin: rejoin(tokens, ""),
                     sent: None,
+                    comes_again: false,
                     trail: behind(tokens, text.len()),
                 })
             }
@@ -244,6 +248,7 @@ impl SoFarShown {
                     added,
                     rejoin: rejoin(kept, cut.dropped),
                     sent: None,
+                    comes_again: true,
                     trail: behind(kept, cut.kept.len()),
                 })
             }

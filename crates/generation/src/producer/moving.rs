@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use streamweld_dialect::Failure;
+use streamweld_dialect::{Failure, FailureClass};
 use streamweld_journal::{Kind, Seq};
 use tokio::time::Instant;
 
@@ -50,7 +50,17 @@ impl Producer {
             leg.policy != Policy::Off
         } else {
             let bounds = backends.bounds();
-            self.handle.attempts() < bounds.attempts.get() && backends.request().is_some()
+            let elsewhere = matches!(
+                failure.class,
+                FailureClass::Aborted
+                    | FailureClass::UpstreamError
+                    | FailureClass::Truncated
+                    | FailureClass::Stalled
+            );
+            elsewhere
+                && !is_permanent(failure)
+                && self.handle.attempts() < bounds.attempts.get()
+                && backends.request().is_some()
         };
         let trigger = Trigger::Failed {
             class: failure.class,

@@ -144,6 +144,9 @@ fn unknown_group(
     if groups.contains(group) {
         return None;
     }
+    if group.is_empty() {
+        return Some(format!("{setting} is empty; name a group, or leave it out"));
+    }
     let remedy = match nearest(group, groups.iter().copied()) {
         Some(nearest) => format!("did you mean {nearest}?"),
         None => format!(
