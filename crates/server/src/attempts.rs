@@ -262,7 +262,10 @@ impl Backends<AttemptSource> for Others {
             even_down: false,
         };
         let permit = backends.fleet.pick(&wanted).ok()?;
-        let from = self.0.member(MemberId::of(from.member))?;
+        // One that is another engine than was said has begun who knows what.
+        let is_known = from.engine.is_some();
+        let (from, before) = self.0.member(MemberId::of(from.member))?;
+        let from = (from, before.filter(|_| is_known));
         Some(Box::new(Place::new(Arc::clone(&self.0), permit, from)))
     }
 

@@ -2,19 +2,38 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use streamweld_generation::migration::Policy;
-use streamweld_mock::{Cut, Engine, Faults, Script};
+use streamweld_mock::{Engine, Faults, Mock, Script};
 use streamweld_server::Config;
-use streamweld_tests::{End, Several, events, patience};
+use streamweld_tests::{Client, End, Several, events};
 use streamweld_upstream::fleet;
-use tokio::time::sleep;
+
+use super::served::backend;
 
 const TEXT: &str = "Salt comes from rivers, which carry it from the rocks into the sea.";
 
-/// Examined, not vouched for.
+/// Those that show the most and the least of themselves, and as what they are known.
+const ENGINES: [(Engine, fleet::Engine); 2] = [
+    (Engine::Vllm, fleet::Engine::Vllm),
+    (Engine::LlamaCpp, fleet::Engine::LlamaCpp),
+];
+
+/// What is said of one that was examined and is not the same.
+const OTHERWISE: &str = "is another model, or renders or tokenises otherwise";
+
+/// An engine with other weights under the same name.
+fn another() -> Script {
+    Script {
+        root: Some("/models/another".to_owned()),
+        ..script(Engine::Vllm)
+    }
+}
+
+/// Examined, not vouched for. The one that was cut does not go on itself: before that, time is up.
 fn examined(config: &mut Config) {
     config.migration.vouched.clear();
+    config.migration.wait = Duration::from_millis(200);
     let groups = &mut config.migration.groups;
     groups.insert("twins".to_owned(), Policy::Prefill);
 }
@@ -23,49 +42,55 @@ fn script(engine: Engine) -> Script {
     Script::text(TEXT).engine(engine).model("m")
 }
 
+fn faulty(engine: Engine, faults: Faults) -> Script {
+    script(engine).faults(faults)
+}
+
+fn is_examined(shown: &Value) -> bool {
+    !shown["examined"].is_null()
+}
+
 /// A server in front of these, which has found out what each is.
-async fn started(engine: fleet::Engine, scripts: Vec<Script>) -> Several {
-    let several = Several::start(engine, scripts, examined).await;
-    let examined = async {
-        loop {
-            let backends = several.replica.admin.get("/admin/backends").await;
-            let backends = backends.json().await;
-            let mut backends = backends["data"].as_array().expect("a list").iter();
-            if backends.all(|backend| !backend["examined"].is_null()) {
-                return;
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    patience(examined).await;
+async fn started(engine: fleet::Engine, scripts: &[Script]) -> Several {
+    started_with(engine, scripts, |_| {}).await
+}
+
+async fn started_with(
+    engine: fleet::Engine,
+    scripts: &[Script],
+    change: impl FnOnce(&mut Config) + Send,
+) -> Several {
+    let several = Several::start(engine, scripts.to_vec(), |config| {
+        examined(config);
+        change(config);
+    })
+    .await;
+    let admin = &several.replica.admin;
+    for name in ["a", "b"] {
+        backend(admin, name, is_examined).await;
+    }
     several
 }
 
-/// Asks for an answer whose first backend dies in the middle. Gives the text of the last event.
-async fn cut(several: &Several) -> (Vec<String>, End) {
-    let asked = |several: &Several| -> Vec<usize> {
-        let mocks = several.mocks.iter();
-        mocks.map(|mock| mock.recorder().count()).collect()
-    };
-    let before = asked(several);
+/// Asks `a` or `b`, which says this, for an answer, and cuts it in the middle. Gives the data of its events.
+async fn cut(several: &Several, at: usize, says: &Script) -> (Vec<String>, End) {
+    let admin = &several.replica.admin;
+    let other = ["b", "a"][at];
+    let drain = format!("/admin/backends/{other}/drain?timeout=0s");
+    assert_eq!(admin.send("POST", &drain, "").await.status, 200);
+    let mock = &several.mocks[at];
+    mock.gates().close("cut");
+    mock.push_script(says.clone().gate_after(5, "cut").rst_after(5));
     let body = json!({"model": "m", "stream": true, "temperature": 0, "user": "reader",
         "messages": [{"role": "user", "content": "q"}]});
-    let client = several.replica.client.with(
-        "x-mock-script",
-        r#"{"marks":[{"after":5,"do":{"gate":"cut"}}]}"#,
-    );
+    let client = &several.replica.client;
     let mut response = client
         .send("POST", "/v1/chat/completions", &body.to_string())
         .await;
     let mut shown = response.body.blocks(5).await;
-    let after = asked(several);
-    let first = (0..after.len())
-        .find(|&mock| after[mock] > before[mock])
-        .expect("somebody was asked");
-    for mock in &several.mocks {
-        mock.gates().release("cut");
-    }
-    several.mocks[first].cut_connections(Cut::Rst).await;
+    let undrain = format!("/admin/backends/{other}/undrain");
+    assert_eq!(admin.send("POST", &undrain, "").await.status, 200);
+    mock.gates().release("cut");
     let (rest, end) = response.body.rest().await;
     shown.extend_from_slice(&rest);
     (events(&shown), end)
@@ -74,48 +99,146 @@ async fn cut(several: &Several) -> (Vec<String>, End) {
 fn text(shown: &[String]) -> String {
     let chunks = shown
         .iter()
-        .filter_map(|data| serde_json::from_str::<serde_json::Value>(data).ok());
+        .filter_map(|data| serde_json::from_str::<Value>(data).ok());
     chunks
         .filter_map(|chunk| Some(chunk["choices"][0]["delta"]["content"].as_str()?.to_owned()))
         .collect()
 }
 
+/// Each goes on for the other.
+async fn assert_go_on(several: &Several, scripts: &[Script]) {
+    for (at, says) in scripts.iter().enumerate() {
+        let (shown, end) = cut(several, at, says).await;
+        assert_eq!(end, End::Proper, "{at}: {:?}", shown.last());
+        assert_eq!(text(&shown), TEXT, "{at}");
+    }
+}
+
+/// Neither goes on for the other, and the message says why: of an answer that `a` began, and of one that `b` did.
+async fn assert_refused(several: &Several, scripts: &[Script], saw: [&str; 2]) {
+    for (at, says) in scripts.iter().enumerate() {
+        let (shown, end) = cut(several, at, says).await;
+        let last = shown.last().expect("an error");
+        assert_eq!(end, End::Fin, "{at}: {last}");
+        let error: Value = serde_json::from_str(last).expect("JSON");
+        assert_eq!(error["error"]["code"], "migration_refused", "{at}");
+        let message = error["error"]["message"].as_str().expect("a message");
+        assert!(message.contains(saw[at]), "{at}: {message}");
+        assert!(TEXT.starts_with(&text(&shown)));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn twins_that_were_examined_go_on_for_one_another() {
-    for (engine, known) in [
-        (Engine::Vllm, fleet::Engine::Vllm),
-        (Engine::LlamaCpp, fleet::Engine::LlamaCpp),
-    ] {
-        let several = started(known, vec![script(engine), script(engine)]).await;
-        let (shown, end) = cut(&several).await;
-        assert_eq!(end, End::Proper, "{engine}: {:?}", shown.last());
-        assert_eq!(text(&shown), TEXT, "{engine}");
+    for (engine, known) in ENGINES {
+        let scripts = [script(engine), script(engine)];
+        assert_go_on(&started(known, &scripts).await, &scripts).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_another_engine_than_was_said_goes_on_with_nothing() {
-    let scripts = vec![script(Engine::LlamaCpp), script(Engine::LlamaCpp)];
-    let several = started(fleet::Engine::Vllm, scripts).await;
-    let (shown, end) = cut(&several).await;
-    assert_eq!(end, End::Fin);
-    let last = shown.last().expect("an error");
-    assert!(
-        last.contains("migration_refused") && last.contains("compatibility"),
-        "{last}"
-    );
+    let scripts = [script(Engine::LlamaCpp), script(Engine::LlamaCpp)];
+    let several = started(fleet::Engine::Vllm, &scripts).await;
+    let nobody = "compatibility (nobody knows which engine";
+    assert_refused(&several, &scripts, [nobody; 2]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compatibility_refuses_another_tokeniser_another_template_and_another_model() {
+    let tokens = Faults {
+        other_tokens: true,
+        ..Faults::default()
+    };
+    let template = Faults {
+        other_template: true,
+        ..Faults::default()
+    };
+    for (engine, known) in ENGINES {
+        for faults in [&tokens, &template] {
+            let scripts = [script(engine), faulty(engine, faults.clone())];
+            assert_refused(&started(known, &scripts).await, &scripts, [OTHERWISE; 2]).await;
+            // It is not the fault itself: two that have it are alike.
+            let scripts = [
+                faulty(engine, faults.clone()),
+                faulty(engine, faults.clone()),
+            ];
+            assert_go_on(&started(known, &scripts).await, &scripts).await;
+        }
+    }
+    let scripts = [script(Engine::Vllm), another()];
+    let several = started(fleet::Engine::Vllm, &scripts).await;
+    assert_refused(&several, &scripts, [OTHERWISE; 2]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_whose_template_trims_goes_on_with_nothing_by_prefill() {
-    let trimming = || {
-        script(Engine::LlamaCpp).faults(Faults {
-            trim: true,
-            ..Faults::default()
-        })
+    let trims = Faults {
+        trim: true,
+        ..Faults::default()
     };
-    let several = started(fleet::Engine::LlamaCpp, vec![trimming(), trimming()]).await;
-    let (shown, end) = cut(&several).await;
+    let scripts = [
+        faulty(Engine::LlamaCpp, trims.clone()),
+        faulty(Engine::LlamaCpp, trims),
+    ];
+    let several = started(fleet::Engine::LlamaCpp, &scripts).await;
     // A word border has no white space that could be trimmed.
-    assert_eq!((text(&shown), end), (TEXT.to_owned(), End::Proper));
+    assert_go_on(&several, &scripts).await;
+}
+
+/// It may be another, and nothing that it says, nor what others were found to be before, speaks for it. That holds for what
+/// it begins as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_back_is_not_trusted_before_it_was_examined_again() {
+    for back in [script(Engine::Vllm), another(), script(Engine::LlamaCpp)] {
+        let was = script(Engine::Vllm);
+        let several = started_with(fleet::Engine::Vllm, &[was.clone(), was.clone()], |config| {
+            config.fleet.probe_every = Duration::from_millis(50);
+        })
+        .await;
+        let (mock, admin) = (&several.mocks[1], &several.replica.admin);
+        mock.set_healthy(false);
+        backend(admin, "b", |shown| {
+            shown["state"] == "down" && !is_examined(shown)
+        })
+        .await;
+        // What it is now is not told before the gate.
+        let told = Mock::start(back.clone()).await.expect("a port");
+        let models = Client::new(told.addr())
+            .get("/v1/models")
+            .await
+            .json()
+            .await;
+        mock.set_script(back.clone());
+        mock.set_script_at("/v1/models", Script::answer(200, models).head_gate("told"));
+        mock.set_healthy(true);
+        backend(admin, "b", |shown| shown["state"] == "up").await;
+        mock.gates()
+            .wait_arrived("told", 1)
+            .await
+            .expect("it is asked");
+        let scripts = [was, back.clone()];
+        // It is waited for; and of what it has begun nobody knows by whom.
+        let saw = [
+            "backend_available (",
+            "compatibility (whether a has the same model",
+        ];
+        assert_refused(&several, &scripts, saw).await;
+
+        mock.gates().release("told");
+        backend(admin, "b", is_examined).await;
+        match (back.engine, back.root) {
+            (Some(Engine::Vllm), None) => assert_go_on(&several, &scripts).await,
+            (Some(Engine::Vllm), Some(_)) => {
+                assert_refused(&several, &scripts, [OTHERWISE; 2]).await;
+            }
+            _ => {
+                let saw = [
+                    "compatibility (nobody knows which engine b is",
+                    "compatibility (",
+                ];
+                assert_refused(&several, &scripts, saw).await;
+            }
+        }
+    }
 }

@@ -1,5 +1,5 @@
 //! Rows of the list of faults (see `faults`), where another backend is there. Rows 1 and 4 are `cuts`, 3 and 6
-//! `silence`, 8 `beginning`.
+//! `silence`, 8 `beginning`, 54 `ordered`.
 
 use std::time::Duration;
 

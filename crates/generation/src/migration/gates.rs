@@ -424,7 +424,9 @@ fn compatibility(snapshot: &Snapshot<'_>, target: &Target<'_>) -> Option<String>
     }
     match target.same_model {
         Probed::Yes => None,
-        Probed::No => Some(format!("{name} renders or tokenises otherwise")),
+        Probed::No => Some(format!(
+            "{name} is another model, or renders or tokenises otherwise"
+        )),
         Probed::Unknown => Some(format!(
             "whether {name} has the same model was not found out"
         )),

@@ -53,7 +53,7 @@ impl<'a, S: ByteSource> Places<'a, S> {
             }
             let _ = timeout_at(until.min(again), changed).await;
             // Whatever changes meanwhile: a fleet that is busy changes all the time.
-            if Instant::now() >= again {
+            if again <= until && Instant::now() >= again {
                 self.failed.clear();
                 self.backoff *= 2;
                 again += self.backoff;

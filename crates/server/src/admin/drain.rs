@@ -73,7 +73,7 @@ impl Default for Asking {
 /// What became of one that was asked.
 enum Told {
     /// It has not said.
-    Nothing,
+    Nothing(Arc<Handle>),
     /// It goes on elsewhere, because it was asked.
     Moved,
     /// It goes on here.
@@ -128,7 +128,7 @@ pub(super) async fn drain(
         }
         let is_empty = bound.is_empty() && in_flight == 0;
         if is_empty || undrained || Instant::now() >= until {
-            return Ok(asking.stands(&bound, in_flight, undrained));
+            return Ok(asking.stands(backend, &bound, in_flight, undrained));
         }
         tokio::select! {
             _ = news.changed() => {}
@@ -168,7 +168,7 @@ impl Asking {
             if told.contains_key(&id) {
                 return;
             }
-            told.insert(id, Told::Nothing);
+            told.insert(id, Told::Nothing(Arc::clone(handle)));
         }
         let (asking, handle) = (Arc::clone(self), Arc::clone(handle));
         let backend = backend.to_owned();
@@ -191,37 +191,58 @@ impl Asking {
         });
     }
 
-    /// How it stands while `bound` are there and so many requests are in flight.
-    fn stands(&self, bound: &[Arc<Handle>], in_flight: usize, undrained: bool) -> Drained {
+    /// How it stands with those that were `bound` a moment ago, while so many requests are in flight.
+    fn stands(
+        &self,
+        backend: &str,
+        bound: &[Arc<Handle>],
+        in_flight: usize,
+        undrained: bool,
+    ) -> Drained {
         let told = self.lock();
-        let remaining = bound.iter().map(|handle| {
-            let id = handle.spec().id;
-            let (reason, gates) = match told.get(&id) {
-                Some(Told::Stays { reason, gates }) => (reason.clone(), gates.clone()),
-                Some(Told::Gone) => ("it is about to end".to_owned(), Vec::new()),
-                Some(Told::Moved) => ("it has come back since it was moved".to_owned(), Vec::new()),
-                Some(Told::Nothing) | None => (
-                    "what becomes of it is not known yet; ask again".to_owned(),
-                    Vec::new(),
-                ),
-            };
-            Remaining {
-                stream_id: id.to_string(),
-                reason,
-                gates,
-            }
+        // Whoever has left since is none of those that remain, so that nobody is counted twice.
+        let is_there = |handle: &Arc<Handle>| *handle.backend() == *backend;
+        let there: BTreeMap<StreamId, _> = bound
+            .iter()
+            .filter(|handle| is_there(handle))
+            .map(|handle| {
+                let id = handle.spec().id;
+                (id, remaining(id, told.get(&id)))
+            })
+            .collect();
+        let moved = told.iter().filter(|(id, told)| match told {
+            Told::Moved => true,
+            // It is with the other before it says so.
+            Told::Nothing(handle) => !there.contains_key(id) && !is_there(handle),
+            Told::Stays { .. } | Told::Gone => false,
         });
-        let moved = told.values().filter(|told| matches!(told, Told::Moved));
         Drained {
             moved: moved.count(),
             other_requests: in_flight.saturating_sub(bound.len()),
-            remaining: remaining.collect(),
+            remaining: there.into_values().collect(),
             undrained,
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamId, Told>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why one is still there.
+fn remaining(id: StreamId, told: Option<&Told>) -> Remaining {
+    let (reason, gates) = match told {
+        Some(Told::Stays { reason, gates }) => (reason.as_str(), gates.clone()),
+        Some(Told::Gone) => ("it is about to end", Vec::new()),
+        Some(Told::Moved) => ("it has come back since it was moved", Vec::new()),
+        Some(Told::Nothing(_)) | None => {
+            ("what becomes of it is not known yet; ask again", Vec::new())
+        }
+    };
+    Remaining {
+        stream_id: id.to_string(),
+        reason: reason.to_owned(),
+        gates,
     }
 }
 
@@ -266,7 +287,7 @@ mod tests {
         };
         let window = Window::new(id, Epoch::FIRST, created, WindowConfig::default());
         let handle = Handle::new(spec, window);
-        handle.attempt(backend);
+        handle.bind(backend);
         handle
     }
 
@@ -295,7 +316,7 @@ mod tests {
             remaining,
             other_requests,
             ..
-        } = asking.stands(&[handle], 3, false);
+        } = asking.stands("a", &[handle], 3, false);
         assert_eq!((moved, remaining.len(), other_requests), (0, 1, 2));
         assert!(remaining[0].reason.contains("not known yet"));
     }
@@ -307,9 +328,9 @@ mod tests {
         let handle = at("a");
         asking.ask(&tasks, "a", &handle);
         // Its first backend has failed before its turn came.
-        handle.attempt("b");
+        handle.bind("b");
         news.changed().await.expect("it is kept");
-        let stands = asking.stands(&[], 0, false);
+        let stands = asking.stands("a", &[], 0, false);
         assert_eq!((stands.moved, stands.remaining.len()), (0, 0));
         assert!(matches!(asking.lock()[&handle.spec().id], Told::Gone));
     }
@@ -342,13 +363,32 @@ mod tests {
         for (handle, report) in [(&one, stays), (&other, moved()), (&gone, Report::Over)] {
             asking.lock().insert(handle.spec().id, report.into());
         }
-        let stands = asking.stands(&[one, gone], 2, false);
+        let stands = asking.stands("a", &[one, gone], 2, false);
         assert_eq!((stands.moved, stands.other_requests), (1, 0));
-        let told: Vec<_> = stands
+        let mut told: Vec<_> = stands
             .remaining
             .iter()
             .map(|one| (one.reason.as_str(), one.gates.len()))
             .collect();
-        assert_eq!(told, [("it stays", 1), ("it is about to end", 0)]);
+        // In the order of their ids, which are drawn.
+        told.sort_unstable();
+        assert_eq!(told, [("it is about to end", 0), ("it stays", 1)]);
+    }
+
+    #[test]
+    fn who_has_just_left_has_moved_and_is_not_there_as_well() {
+        let asking = Asking::default();
+        let (awaited, told) = (at("a"), at("a"));
+        let bound = [Arc::clone(&awaited), Arc::clone(&told)];
+        let nothing = Told::Nothing(Arc::clone(&awaited));
+        asking.lock().insert(awaited.spec().id, nothing);
+        // Both leave when it was looked who is there; one of them has said so.
+        awaited.bind("b");
+        told.bind("b");
+        asking.lock().insert(told.spec().id, Told::Moved);
+        let stands = asking.stands("a", &bound, 2, false);
+        assert_eq!((stands.moved, stands.remaining.len()), (2, 0));
+        let stands = asking.stands("a", &[], 0, false);
+        assert_eq!((stands.moved, stands.remaining.len()), (2, 0));
     }
 }
