@@ -108,8 +108,10 @@ impl Attempts {
     /// Resolves when a backend is not waited for any more that has not begun to answer: after as long as the operator says, or
     /// when it is down or drained while another is up.
     async fn hangs(&self, member: &Member, may_leave: bool) {
+        // Whoever wants one whole answer may have to wait long for its head.
+        let streams = self.handle.is_known_to_stream();
         let limit = self.app.backends.migration.first_token;
-        let limit = limit.filter(|_| self.handle.is_known_to_stream());
+        let limit = limit.filter(|_| streams);
         let late = async {
             match limit {
                 Some(limit) => sleep(limit).await,
@@ -117,21 +119,24 @@ impl Attempts {
             }
         };
         let down = async {
-            if !may_leave || self.body().is_none() {
+            if !may_leave || !streams || self.body().is_none() {
                 std::future::pending::<()>().await;
             }
             let fleet = &self.app.backends.fleet;
             let mut changes = fleet.changes();
             loop {
                 let members = fleet.members();
-                let is = |wanted: MemberState, this: bool| {
-                    let of = |(other, state): &(Arc<Member>, MemberState)| {
-                        *state == wanted && (other.id() == member.id()) == this
-                    };
-                    members.iter().any(of)
+                let failed = self.lock().failed.clone();
+                let is_left = |(this, state): &(Arc<Member>, MemberState)| {
+                    this.id() == member.id()
+                        && matches!(state, MemberState::Down | MemberState::Draining)
                 };
-                let is_left = is(MemberState::Down, true) || is(MemberState::Draining, true);
-                if is_left && is(MemberState::Up, false) {
+                let is_other = |(other, state): &(Arc<Member>, MemberState)| {
+                    *state == MemberState::Up
+                        && other.id() != member.id()
+                        && !failed.contains(&other.id())
+                };
+                if members.iter().any(is_left) && members.iter().any(is_other) {
                     return;
                 }
                 changes.changed().await;
