@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
+use streamweld_journal_redis::testing::wait_stopped;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -142,6 +143,9 @@ impl Process {
         let kill = format!("kill -{name} {}", self.child.id());
         let sent = Command::new("sh").args(["-c", &kill]).status();
         assert!(sent.expect("a shell").success());
+        if name == "STOP" {
+            wait_stopped(self.child.id());
+        }
     }
 
     /// Waits until it has ended, and gives how and everything that it wrote.

@@ -16,6 +16,7 @@ mod sentinel;
 mod server;
 
 pub use self::cluster::{Cluster, Move};
+pub use self::process::wait_stopped;
 pub use self::relay::Relay;
 pub use self::sentinel::Sentinels;
 pub use self::server::{Fsync, Server, Setup, free_port};

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 #[derive(Debug)]
 pub(super) struct Process {
@@ -43,6 +44,9 @@ impl Process {
         let kill = format!("kill -{name} {}", self.child.id());
         let sent = Command::new("sh").args(["-c", &kill]).status();
         assert!(sent.expect("there is a shell").success(), "kill -{name}");
+        if name == "STOP" {
+            wait_stopped(self.child.id());
+        }
     }
 
     /// Takes the limit of its files away.
@@ -89,3 +93,30 @@ if [ -n "$blocks" ]; then
 fi
 exec "$@" 3<&-
 "#;
+
+/// Waits until a process that was told to stop has: its threads run on for a moment.
+///
+/// # Panics
+/// When it does not.
+pub fn wait_stopped(process: u32) {
+    let is_stopped = |stat: &str| {
+        let state = stat
+            .rsplit(')')
+            .next()
+            .and_then(|rest| rest.split_whitespace().next());
+        matches!(state, Some("T" | "t"))
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
+        let all_stopped = threads.flatten().all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat"));
+            stat.is_ok_and(|stat| is_stopped(&stat))
+        });
+        if all_stopped {
+            return;
+        }
+        assert!(Instant::now() < deadline, "it does not stop");
+        std::thread::yield_now();
+    }
+}
