@@ -63,6 +63,10 @@ impl Examined {
         self.lock().insert(id, known);
     }
 
+    fn forget_but(&self, stays: impl Fn(MemberId) -> bool) {
+        self.lock().retain(|id, _| stays(*id));
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<MemberId, Known>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,7 +79,11 @@ pub(crate) async fn look_after(app: Arc<App>) -> Infallible {
     let mut running: JoinSet<MemberId> = JoinSet::new();
     let mut under_way = Vec::new();
     loop {
-        for (member, state) in fleet.members() {
+        let members = fleet.members();
+        // DNS gives new ones for ever; whoever is gone is not asked after.
+        app.examined
+            .forget_but(|id| members.iter().any(|(member, _)| member.id() == id));
+        for (member, state) in members {
             let id = member.id();
             if !concerns(&app, &member) {
                 continue;
