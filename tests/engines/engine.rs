@@ -7,21 +7,23 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use streamweld_upstream::fleet;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 /// One engine. It is killed with this.
 pub(crate) struct Engine {
     pub(crate) addr: SocketAddr,
+    pub(crate) kind: fleet::Engine,
     child: Child,
 }
 
 /// How long a model may take to load, on a machine that does much else.
-const LOADING: Duration = Duration::from_secs(180);
+const LOADING: Duration = Duration::from_secs(600);
 
 impl Engine {
     /// Runs `command`, which loads a model and then writes its address in one line.
-    fn start(command: &[String]) -> Self {
+    fn start(command: &[String], kind: fleet::Engine) -> Self {
         let mut child = Command::new(&command[0])
             .args(&command[1..])
             // It ends when this pipe does, however this process goes.
@@ -38,7 +40,7 @@ impl Engine {
         let (Ok(_), Ok(addr)) = (read, addr) else {
             panic!("the engine did not say where it is: {line:?}");
         };
-        Self { addr, child }
+        Self { addr, kind, child }
     }
 
     /// Sends a signal, such as `KILL`, to all that belongs to it.
@@ -62,14 +64,16 @@ impl Drop for Engine {
 /// As many engines as it takes to kill one and have two at once.
 pub(crate) struct Pool {
     command: Vec<String>,
+    kind: fleet::Engine,
     ready: VecDeque<Engine>,
     starting: JoinSet<Engine>,
 }
 
 impl Pool {
-    pub(crate) fn new(command: Vec<String>) -> Self {
+    pub(crate) fn new(command: Vec<String>, kind: fleet::Engine) -> Self {
         let mut pool = Self {
             command,
+            kind,
             ready: VecDeque::new(),
             starting: JoinSet::new(),
         };
@@ -97,9 +101,9 @@ impl Pool {
 
     /// Starts another one in place of one that is gone.
     pub(crate) fn replace(&mut self) {
-        let command = self.command.clone();
+        let (command, kind) = (self.command.clone(), self.kind);
         self.starting.spawn(async move {
-            spawn_blocking(move || Engine::start(&command))
+            spawn_blocking(move || Engine::start(&command, kind))
                 .await
                 .expect("runs")
         });

@@ -16,6 +16,8 @@ use std::fmt::Display;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use streamweld_upstream::fleet;
+
 use self::answer::Answer;
 use self::chance::Chance;
 use self::engine::{Engine, Pool};
@@ -52,7 +54,10 @@ async fn main() -> ExitCode {
     ));
     let drawn = run.drawn(times("DRAWN", 100)).await;
     say(format!("### Temperature {WARM}\n\n{drawn}"));
-    let sigterm = run.told_to_end().await;
+    let mut sigterm = Ok(Outcome::DoneBefore);
+    for _ in 0..times("TERMS", 1) {
+        sigterm = run.told_to_end().await;
+    }
     drop(run);
 
     let mut batched = Figures::default();
@@ -84,7 +89,7 @@ struct Run {
 
 impl Run {
     async fn begin(command: &[String], seed: u64) -> Self {
-        let mut pool = Pool::new(command.to_vec());
+        let mut pool = Pool::new(command.to_vec(), kind());
         let [first, second] = pool.two().await;
         let mut wholes = Vec::new();
         for task in &TASKS {
@@ -224,6 +229,13 @@ fn given(name: &str) -> Option<u64> {
     let value = env::var(name).ok()?;
     let number = value.parse();
     Some(number.unwrap_or_else(|_| panic!("{name} is no number")))
+}
+
+/// What the engines are: `ENGINE`, as in a backend's option.
+fn kind() -> fleet::Engine {
+    let name = env::var("ENGINE").unwrap_or_else(|_| "llama_cpp".to_owned());
+    name.parse()
+        .unwrap_or_else(|error| panic!("ENGINE: {error}"))
 }
 
 fn from_clock() -> u64 {

@@ -60,7 +60,7 @@ pub(crate) async fn round(
         Manner::Cut => relays.each_ref().map(FaultRelay::url),
         Manner::Kill | Manner::Term => engines.each_ref().map(|it| format!("http://{}", it.addr)),
     };
-    let replica = Replica::in_front_of(twins(&urls), by_prefill).await;
+    let replica = Replica::in_front_of(twins(&urls, engines[0].kind), by_prefill).await;
     let client = &replica.client;
     let mut response = client
         .send("POST", task.path, &task.body(temperature))
@@ -113,12 +113,12 @@ pub(crate) async fn round(
 }
 
 /// Both engines, in one group.
-fn twins(urls: &[String; 2]) -> Vec<fleet::Spec> {
+fn twins(urls: &[String; 2], kind: fleet::Engine) -> Vec<fleet::Spec> {
     let twin = |(name, url): (&str, &String)| {
         let url = url.parse().expect("a plain URL");
         fleet::Spec {
             group: Some("twins".to_owned()),
-            ..fleet::Spec::new(name, url, fleet::Engine::LlamaCpp)
+            ..fleet::Spec::new(name, url, kind)
         }
     };
     NAMES.into_iter().zip(urls).map(twin).collect()

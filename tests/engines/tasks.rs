@@ -139,7 +139,7 @@ impl Task {
             _ => json!({"prompt": self.question}),
         };
         let mut body = json!({
-            "model": "m", "stream": true, "temperature": temperature, "max_tokens": self.max_tokens,
+            "model": model(), "stream": true, "temperature": temperature, "max_tokens": self.max_tokens,
             "stream_options": {"include_usage": true},
         });
         let members = body.as_object_mut().expect("an object");
@@ -154,4 +154,9 @@ impl Task {
         let start: String = self.question.chars().take(24).collect();
         format!("{} {} {start:?}", self.kind, self.path)
     }
+}
+
+/// What the engines call their model: `MODEL`. Some do not look at it.
+fn model() -> String {
+    std::env::var("MODEL").unwrap_or_else(|_| "m".to_owned())
 }
