@@ -48,7 +48,7 @@ async fn one_backend_is_shown_with_evidence_and_remedy() {
         &fake.url["http://".len()..],
         "chat.prefill            ok       wrote",
         "chat.token_ids          PROBLEM  the backend did not tell",
-        "-> answers there go on by prefill",
+        "-> allow prefill for its group",
         "A chat that was cut can go on there, by prefill.",
     ] {
         assert!(table.contains(said), "{said:?} is not in {table}");
@@ -125,7 +125,19 @@ async fn what_was_declared_and_which_model_is_meant_is_checked() {
     let fake = Fake::start(Kind::Vllm, Flaw::Nothing).await;
     let (code, found) = report(&[&fake.url, "--engine=sglang"]).await;
     let engine = check(&found["backends"][0]["checks"], "engine");
-    assert_eq!((code, &engine["finding"]), (0, &"problem".into()));
+    assert_eq!((code, &engine["finding"]), (3, &"problem".into()));
+    assert_eq!(found["safe"], false);
+    let (code, table) = doctor(&[&fake.url, "--engine=sglang"]).await;
+    assert_eq!(code, 3, "{table}");
+    for said in [
+        "declared as sglang, but it is vllm",
+        "-> declare the engine that it is",
+        "A chat that was cut cannot go on there.",
+    ] {
+        assert!(table.contains(said), "{said:?} is not in {table}");
+    }
+    let (code, found) = report(&[&fake.url, "--engine=vllm"]).await;
+    assert_eq!((code, &found["safe"]), (0, &Value::Bool(true)));
     let (_, found) = report(&[&fake.url, "--model=adapter"]).await;
     assert_eq!(found["backends"][0]["model"], "adapter");
     let (code, found) = report(&[&fake.url, "--model=ebb"]).await;

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    BodyDigest, Call, Claim, Closed, Epoch, Follow, Found, Journal, Key, Memory, MemoryConfig,
-    Mirrored, Notice, Open, OpenRefusal, Order, Ordered, Outcome, Reader, Refusal, Replica, Seq,
-    Step, StreamId, Tail, Unreachable, Usage, View, Window, WindowConfig,
+    BodyDigest, Call, Claim, Closed, Epoch, Follow, Found, Journal, Kept, Key, Memory,
+    MemoryConfig, Mirrored, Notice, Open, OpenRefusal, Order, Ordered, Outcome, Reader, Refusal,
+    Replica, Seq, Step, StreamId, Tail, Unreachable, Usage, View, Window, WindowConfig,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
@@ -238,6 +238,10 @@ fn copy(from: &Window, to: &Window) -> bool {
 impl Journal for Linked {
     fn name(&self) -> &'static str {
         "linked"
+    }
+
+    fn keep(&self, bytes: usize) -> Option<Kept> {
+        self.link.memory.keep(bytes)
     }
 
     fn open<'a>(

@@ -1,5 +1,7 @@
 //! A relay in front of a Redis that reads what is sent to it, so that a story can stop the world at one command.
 
+mod framing;
+
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
@@ -13,6 +15,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
+pub use self::framing::is_command;
+use self::framing::{command_length, said};
 use crate::client::patience;
 
 /// Where the connection of a command stands still, for ever.
@@ -134,25 +138,34 @@ async fn relay(client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     server.set_nodelay(true)?;
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let halt = watch::Sender::new(None);
+    let halt = watch::Sender::new(None::<At>);
     tokio::select! {
         ended = commands(from_client, to_server, &shared, &halt) => ended,
         ended = answers(from_server, to_client, &shared, &halt) => ended,
     }
 }
 
+/// A connection stands still at a command.
+#[derive(Clone, Copy)]
+struct At {
+    halt: Halt,
+    /// How many commands came before it, and so how many answers.
+    before: usize,
+}
+
 async fn commands(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     shared: &Shared,
-    halt: &watch::Sender<Option<Halt>>,
+    halt: &watch::Sender<Option<At>>,
 ) -> io::Result<()> {
-    let mut buf = Vec::new();
+    let (mut buf, mut before) = (Vec::new(), 0);
     while from.read_buf(&mut buf).await? > 0 {
         while let Some(length) = command_length(&buf) {
             let found = shared.halt_of(&buf[..length]);
             // Before the server can answer.
-            halt.send_replace(found);
+            halt.send_replace(found.map(|halt| At { halt, before }));
+            before += 1;
             if found != Some(Halt::Before) {
                 to.write_all(&buf[..length]).await?;
             }
@@ -168,35 +181,46 @@ async fn commands(
     Ok(())
 }
 
+/// What the server says is passed on up to the answer of a command at which it stands still: the commands before it have
+/// theirs, in whichever pieces they come.
 async fn answers(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     shared: &Shared,
-    halt: &watch::Sender<Option<Halt>>,
+    halt: &watch::Sender<Option<At>>,
 ) -> io::Result<()> {
-    let (queue, mut queued) = mpsc::channel::<(Instant, Vec<u8>)>(1024);
+    let (queue, mut queued) = mpsc::channel::<(Instant, Vec<u8>, bool)>(1024);
     let read = async {
+        let mut buf = Vec::new();
         loop {
-            let mut some = Vec::with_capacity(64 << 10);
-            if from.read_buf(&mut some).await? == 0 {
+            if from.read_buf(&mut buf).await? == 0 {
                 return io::Result::Ok(());
             }
             let due = Instant::now() + shared.delay;
-            // The other end is beside this one.
-            _ = queue.send((due, some)).await;
+            while let Some((length, is_answer)) = said(&buf) {
+                let one = buf.drain(..length).collect();
+                // The other end is beside this one.
+                _ = queue.send((due, one, is_answer)).await;
+            }
         }
     };
     let write = async {
-        while let Some((due, some)) = queued.recv().await {
+        let mut answered = 0;
+        while let Some((due, one, is_answer)) = queued.recv().await {
             if !shared.delay.is_zero() {
                 sleep_until(due).await;
             }
-            let halt = *halt.borrow();
-            if matches!(halt, Some(Halt::Before | Halt::Unanswered)) {
+            let at = *halt.borrow();
+            if at.is_some_and(|at| at.halt != Halt::Answered && answered >= at.before) {
                 pending::<()>().await;
             }
-            to.write_all(&some).await?;
-            if halt == Some(Halt::Answered) {
+            let written = to.write_all(&one).await;
+            // What has been sent to the server by then gets there, also if whoever sent it is gone.
+            if at.is_none() {
+                written?;
+            }
+            answered += usize::from(is_answer);
+            if at.is_some_and(|at| at.halt == Halt::Answered && answered > at.before) {
                 shared.halted.send_replace(true);
                 pending::<()>().await;
             }
@@ -207,33 +231,4 @@ async fn answers(
         ended = read => ended,
         ended = write => ended,
     }
-}
-
-/// Whether a command, as it stands on the wire, is of this name.
-#[must_use]
-pub fn is_command(wire: &[u8], name: &str) -> bool {
-    let head = number(wire, 0, b'*').and_then(|(_, at)| number(wire, at, b'$'));
-    head.is_some_and(|(length, at)| {
-        let named = wire.get(at..at + length);
-        named.is_some_and(|named| named.eq_ignore_ascii_case(name.as_bytes()))
-    })
-}
-
-/// How long the command at the front is, once it is whole: `*2 CRLF $4 CRLF LLEN CRLF $1 CRLF k CRLF`.
-fn command_length(buf: &[u8]) -> Option<usize> {
-    let (parts, mut at) = number(buf, 0, b'*')?;
-    for _ in 0..parts {
-        let (length, start) = number(buf, at, b'$')?;
-        at = start + length + 2;
-    }
-    (at <= buf.len()).then_some(at)
-}
-
-/// The number behind `mark` at `at`, and where the line behind it begins.
-fn number(buf: &[u8], at: usize, mark: u8) -> Option<(usize, usize)> {
-    let line = buf.get(at..)?;
-    let end = line.windows(2).position(|pair| pair == b"\r\n")?;
-    assert_eq!(line[0], mark, "a command is an array of strings");
-    let number = std::str::from_utf8(&line[1..end]).ok()?.parse().ok()?;
-    Some((number, at + end + 2))
 }

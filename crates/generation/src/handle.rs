@@ -16,6 +16,7 @@ use crate::lifecycle::By;
 use crate::migration::{Asked, Order, Report};
 use crate::orphan::OrphanPolicy;
 use crate::retry::RetryKey;
+use crate::whereabouts::{Leave, Whereabouts};
 
 /// What is known of a candidate when it is dispatched. It does not change.
 #[derive(Clone, Debug)]
@@ -81,8 +82,7 @@ pub struct Handle {
     moves: AtomicU32,
     /// The names of the backends that were asked, in order.
     backends: Mutex<Vec<Arc<str>>>,
-    /// The one that it is at.
-    bound: Mutex<Arc<str>>,
+    whereabouts: Mutex<Whereabouts>,
     request: SetOnce<Request>,
     head: watch::Sender<Head>,
     changed: Bell,
@@ -115,7 +115,7 @@ impl Handle {
             attempts: AtomicU32::new(0),
             moves: AtomicU32::new(0),
             backends: Mutex::default(),
-            bound: Mutex::default(),
+            whereabouts: Mutex::default(),
             request: SetOnce::new(),
             head: watch::Sender::new(Head::Pending),
             changed: Bell::default(),
@@ -225,13 +225,23 @@ impl Handle {
     /// The backend that it is at, or waits for.
     #[must_use]
     pub fn backend(&self) -> Arc<str> {
-        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&bound)
+        self.whereabouts().at()
     }
 
-    /// It is at this backend from now on.
-    pub fn bind(&self, backend: &str) {
-        *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = Arc::from(backend);
+    /// It is at this backend from now on, and has left the one where it was, if there was one, for this reason.
+    pub fn go_to(&self, backend: &str, why: Leave) {
+        self.whereabouts().go(backend, why);
+    }
+
+    /// Why it has left this backend. `None` while it is there, and where it never was.
+    #[must_use]
+    pub fn left(&self, backend: &str) -> Option<Leave> {
+        self.whereabouts().left(backend)
+    }
+
+    fn whereabouts(&self) -> MutexGuard<'_, Whereabouts> {
+        let whereabouts = self.whereabouts.lock();
+        whereabouts.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The backends that were asked, each once: in the order in which they were last asked, and the one that it is at last.

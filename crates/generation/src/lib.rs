@@ -39,6 +39,7 @@ mod retry;
 mod source;
 mod takeover;
 mod transcript;
+mod whereabouts;
 
 pub use self::access::{Access, CredentialHeaders};
 pub use self::alarm::Alarm;
@@ -56,3 +57,4 @@ pub use self::retry::{RetryKey, RetryWindow};
 pub use self::source::{Again, ByteSource, Onward, Read, Rest};
 pub use self::takeover::{EndAs, TakenOver, take_over};
 pub use self::transcript::{Whole, transcript, whole_transcript};
+pub use self::whereabouts::Leave;

@@ -156,7 +156,6 @@ impl Producer {
         let window = Arc::clone(self.handle.window());
         let owner = Open {
             access: self.handle.spec().access.digest(),
-            charge: 0,
         };
         let mut committer = Committer::new(
             &*shared.journal,

@@ -68,10 +68,7 @@ async fn write(journal: Arc<RedisJournal>, batches: usize) -> Vec<Duration> {
             out.extend_from_slice(b"data: some words of an answer\n");
         })
     };
-    let owner = Open {
-        access: [0; 32],
-        charge: 0,
-    };
+    let owner = Open { access: [0; 32] };
     window.commit(stage(Kind::Open));
     let opened = journal.open(&window, &owner, now).await;
     assert_eq!(opened, Outcome::Yes, "it opens");

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    BodyDigest, Call, Check, Claim, Epoch, Found, Journal, Key, Level, Notice, Open, OpenRefusal,
-    Order, Ordered, Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable, Usage, Window,
+    BodyDigest, Call, Check, Claim, Epoch, Found, Journal, Kept, Key, Level, Notice, Open,
+    OpenRefusal, Order, Ordered, Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable,
+    Usage, Window,
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -135,6 +136,11 @@ impl Journal for RedisJournal {
 
     fn checks(&self) -> Vec<Check> {
         self.inner.checks()
+    }
+
+    fn keep(&self, bytes: usize) -> Option<Kept> {
+        let total = self.inner.config.total;
+        self.inner.table().keep_elsewhere(bytes, total)
     }
 
     fn open<'a>(

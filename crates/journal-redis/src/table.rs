@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use streamweld_journal::{
-    Access, Epoch, Key, Meter, Refusal, Replica, Seq, StreamId, Usage, Window,
+    Access, Epoch, Keeping, Kept, Key, Meter, Refusal, Replica, Seq, StreamId, Usage, Window,
 };
 use tokio::time::Instant;
 
@@ -20,7 +20,6 @@ use crate::keys::Keys;
 use crate::presence::Listed;
 use crate::readers::Readers;
 
-#[derive(Default)]
 pub(crate) struct Table {
     pub(crate) live: HashMap<StreamId, Live>,
     /// What others would find to be this process'.
@@ -30,6 +29,25 @@ pub(crate) struct Table {
     /// Who followed logs that are not written here any more, until the generation is told.
     left: Vec<(StreamId, Replica)>,
     meter: Arc<Meter>,
+    keeping: Keeping,
+}
+
+/// What a log costs apart from its window.
+pub(crate) const BESIDES: usize = size_of::<Live>();
+
+impl Default for Table {
+    fn default() -> Self {
+        let meter = Arc::<Meter>::default();
+        Self {
+            live: HashMap::default(),
+            listed: Listed::default(),
+            finished: HashMap::default(),
+            claims: HashMap::default(),
+            left: Vec::new(),
+            keeping: Keeping::new(Arc::clone(&meter)),
+            meter,
+        }
+    }
 }
 
 /// A log that this process writes.
@@ -47,8 +65,6 @@ pub(crate) struct Live {
     pub(crate) label: Bytes,
     /// When the expiry was last put off.
     pub(crate) renewed: Instant,
-    /// Bytes counted on the meter beside the window.
-    pub(crate) charge: usize,
     /// Who follows it elsewhere.
     pub(crate) readers: Readers,
 }
@@ -180,12 +196,12 @@ impl Table {
     }
 
     pub(crate) fn keep(&mut self, id: StreamId, live: Live) {
-        self.meter.add(live.charge);
+        self.meter.add(BESIDES);
         if let Some(window) = &live.window {
             window.charge_to(Some(Arc::clone(&self.meter)));
         }
-        if let Some(old) = self.live.insert(id, live) {
-            self.meter.sub(old.charge);
+        if self.live.insert(id, live).is_some() {
+            self.meter.sub(BESIDES);
         }
         self.listed.there(id);
     }
@@ -196,7 +212,7 @@ impl Table {
         let mut live = self.live.remove(&id)?;
         let readers = std::mem::take(&mut live.readers).into_replicas();
         self.left.extend(readers.map(|replica| (id, replica)));
-        self.meter.sub(live.charge);
+        self.meter.sub(BESIDES);
         if let Some(window) = &live.window {
             window.charge_to(None);
         }
@@ -303,6 +319,12 @@ impl Table {
             }
         }
         !is_over(&self.meter)
+    }
+
+    /// Counts what is kept elsewhere, where there is room.
+    pub(crate) fn keep_elsewhere(&mut self, bytes: usize, total: u64) -> Option<Kept> {
+        let has_room = self.has_room(bytes, total);
+        self.keeping.add(bytes, total).filter(|_| has_room)
     }
 
     /// How long a claim of `id` lives that is made now.

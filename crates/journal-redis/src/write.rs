@@ -18,7 +18,7 @@ use crate::orders::parse_replica;
 use crate::readers::Readers;
 use crate::record;
 use crate::script::{self, Said};
-use crate::table::{Leave, Live, Send};
+use crate::table::{BESIDES, Leave, Live, Send};
 use crate::tail::judge;
 
 impl Inner {
@@ -31,10 +31,9 @@ impl Inner {
         let id = window.id();
         let epoch = window.epoch();
         assert!(window.received() >= Seq::FIRST, "entry 1 is staged");
-        let charge = owner.charge + size_of::<Live>();
         let claims = {
             let mut table = self.table();
-            if !table.has_room(charge + window.held(), self.config.total) {
+            if !table.has_room(BESIDES + window.held(), self.config.total) {
                 drop(table);
                 self.is_full();
                 return Outcome::No(OpenRefusal::Full);
@@ -87,7 +86,6 @@ impl Inner {
                     seen: Some(said.connection),
                     label,
                     renewed: Instant::now(),
-                    charge,
                     readers: Readers::default(),
                 };
                 // Before it is at its level, so that no word of a follower comes too early.
@@ -357,7 +355,6 @@ impl Inner {
             seen: Some(said.connection),
             label: part(2).map_or_else(Bytes::new, Bytes::copy_from_slice),
             renewed: Instant::now(),
-            charge: size_of::<Live>(),
             readers: Readers::default(),
         };
         table.keep(id, live);

@@ -168,10 +168,7 @@ fn memory(c: &mut Criterion) {
                 max_total: 16 << 30,
                 ..MemoryConfig::default()
             });
-            let owner = Open {
-                access: [0; 32],
-                charge: 0,
-            };
+            let owner = Open { access: [0; 32] };
             let windows: Vec<_> = (0..generations).map(|_| window()).collect();
             for window in &windows {
                 assert_eq!(poll_now(journal.open(window, &owner, now())), Outcome::Yes);

@@ -27,6 +27,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use crate::id::StreamId;
+use crate::kept::Kept;
 use crate::level::Level;
 use crate::types::{Epoch, Seq};
 use crate::window::{Digest, Window};
@@ -81,6 +82,10 @@ pub trait Journal: Send + Sync + 'static {
     fn checks(&self) -> Vec<Check> {
         Vec::new()
     }
+
+    /// Counts bytes that are kept elsewhere on behalf of a generation against the caps, after letting go what may go.
+    /// `None`: there is no room for them, and they had better not be kept.
+    fn keep(&self, bytes: usize) -> Option<Kept>;
 
     /// Creates the log of `window.id()` from its entry 1, of kind `open`, which is already staged.
     /// Entries staged behind it are left for [`append`](Self::append).
@@ -269,16 +274,12 @@ pub struct Unreachable;
 pub struct Open {
     /// What a later caller must match.
     pub access: Access,
-    /// Bytes that are kept elsewhere on its behalf and count against the caps.
-    pub charge: usize,
 }
 
 impl fmt::Debug for Open {
     /// Leaves the digest out: it is made from a credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Open")
-            .field("charge", &self.charge)
-            .finish_non_exhaustive()
+        f.debug_struct("Open").finish_non_exhaustive()
     }
 }
 
@@ -441,7 +442,7 @@ pub struct Check {
 /// What a backend holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes really held, with what is charged from elsewhere.
+    /// Bytes really held, with what is [kept elsewhere](Journal::keep).
     pub bytes: u64,
     /// Logs without a terminal.
     pub live: usize,

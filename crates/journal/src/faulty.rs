@@ -26,6 +26,7 @@ use crate::contract::{
     Outcome, Refusal, Tail, Unreachable, Usage,
 };
 use crate::id::StreamId;
+use crate::kept::Kept;
 use crate::level::Level;
 use crate::types::{Epoch, Seq};
 use crate::window::Window;
@@ -112,6 +113,10 @@ impl<J: Journal> Journal for Faulty<J> {
 
     fn checks(&self) -> Vec<Check> {
         self.inner.checks()
+    }
+
+    fn keep(&self, bytes: usize) -> Option<Kept> {
+        self.inner.keep(bytes)
     }
 
     fn open<'a>(

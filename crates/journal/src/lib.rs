@@ -27,6 +27,7 @@ mod cursor;
 mod earlier;
 mod id;
 mod idline;
+mod kept;
 mod level;
 mod memory;
 mod reader;
@@ -47,6 +48,7 @@ pub use contract::{
 pub use cursor::{Cursor, CursorError, parse_seq};
 pub use earlier::{Earlier, Page};
 pub use id::{IdText, ParseIdError, StreamId};
+pub use kept::{Keeping, Kept};
 pub use level::{Level, LevelError};
 pub use memory::{Memory, MemoryConfig};
 pub use reader::{Gone, Reader, Step};

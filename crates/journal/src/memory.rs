@@ -22,6 +22,7 @@ use crate::contract::{
     Ordered, Outcome, Refusal, Tail, Unreachable, Usage,
 };
 use crate::id::StreamId;
+use crate::kept::Kept;
 use crate::types::{Epoch, Seq};
 use crate::window::Window;
 
@@ -30,7 +31,7 @@ use table::Table;
 /// How much is kept and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryConfig {
-    /// Bytes over all generations, with what is charged from elsewhere. Raising it lets finished answers
+    /// Bytes over all generations, with what is kept elsewhere on their behalf. Raising it lets finished answers
     /// be read longer; when live ones alone exceed it, new ones are served without durability.
     pub max_total: u64,
     /// How long a finished generation can be read.
@@ -89,6 +90,10 @@ impl fmt::Debug for Memory {
 impl Journal for Memory {
     fn name(&self) -> &'static str {
         "memory"
+    }
+
+    fn keep(&self, bytes: usize) -> Option<Kept> {
+        self.table().keep(bytes)
     }
 
     fn open<'a>(

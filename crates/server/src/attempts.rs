@@ -10,7 +10,7 @@ use http::{Request, Response};
 use http_body::Body as _;
 use streamweld_dialect::{Added, Dialect};
 use streamweld_generation::migration::{Backends, Bounds, Candidate, Later, Within, with_more};
-use streamweld_generation::{Handle, Leg};
+use streamweld_generation::{Handle, Leave, Leg};
 use streamweld_upstream::examine::Examination;
 use streamweld_upstream::fleet::{Member, MemberId, MemberState, Permit, Wanted};
 use streamweld_upstream::{ErrorKind, Source, UpstreamError};
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use self::place::Place;
 use crate::app::App;
-use crate::request_body::RequestBody;
+use crate::request_body::{RequestBody, Whole};
 use crate::source::AttemptSource;
 
 /// What it takes to ask again.
@@ -28,7 +28,7 @@ pub(crate) struct Attempts {
     /// The request as the app made it, but for its body.
     request: Request<()>,
     /// Its whole body, where there is another backend that it could be sent to.
-    body: Mutex<Option<Bytes>>,
+    body: Mutex<Option<Whole>>,
     asked: Mutex<Asked>,
 }
 
@@ -48,7 +48,7 @@ impl Attempts {
         app: Arc<App>,
         handle: Arc<Handle>,
         request: Request<()>,
-        body: Option<Bytes>,
+        body: Option<Whole>,
         first: &Permit,
     ) -> Arc<Self> {
         let attempts = Arc::new(Self {
@@ -59,7 +59,8 @@ impl Attempts {
             asked: Mutex::default(),
         });
         attempts.begin(first);
-        attempts.handle.bind(first.member().name());
+        let first = first.member().name();
+        attempts.handle.go_to(first, Leave::Otherwise);
         attempts
     }
 
@@ -79,10 +80,10 @@ impl Attempts {
             let member = Arc::clone(permit.member());
             let sent = self.send(permit, body);
             let hangs = self.hangs(&member, repeats && left > 0);
-            let answer = tokio::select! {
+            let (answer, why_left) = tokio::select! {
                 biased;
-                answer = sent => answer,
-                () = hangs => Err(UpstreamError::no_head(member.backend())),
+                answer = sent => (answer, Leave::Otherwise),
+                why = hangs => (Err(UpstreamError::no_head(member.backend())), why),
             };
             let failed = match &answer {
                 Ok(response) => repeats && response.status().is_server_error(),
@@ -99,15 +100,15 @@ impl Attempts {
                 "another backend is asked"
             );
             self.begin(&next);
-            self.handle.bind(next.member().name());
+            self.handle.go_to(next.member().name(), why_left);
             permit = next;
         }
         unreachable!("the last attempt returns its answer")
     }
 
     /// Resolves when a backend is not waited for any more that has not begun to answer: after as long as the operator says, or
-    /// when it is down or drained while another is up.
-    async fn hangs(&self, member: &Member, may_leave: bool) {
+    /// when it is down or drained while another is up. Says which.
+    async fn hangs(&self, member: &Member, may_leave: bool) -> Leave {
         // Whoever wants one whole answer may have to wait long for its head.
         let streams = self.handle.is_known_to_stream();
         let limit = self.app.backends.migration.first_token;
@@ -127,24 +128,27 @@ impl Attempts {
             loop {
                 let members = fleet.members();
                 let failed = self.lock().failed.clone();
-                let is_left = |(this, state): &(Arc<Member>, MemberState)| {
-                    this.id() == member.id()
-                        && matches!(state, MemberState::Down | MemberState::Draining)
+                let left = |(this, state): &(Arc<Member>, MemberState)| match state {
+                    MemberState::Down if this.id() == member.id() => Some(Leave::Otherwise),
+                    MemberState::Draining if this.id() == member.id() => Some(Leave::Drained),
+                    _ => None,
                 };
                 let is_other = |(other, state): &(Arc<Member>, MemberState)| {
                     *state == MemberState::Up
                         && other.id() != member.id()
                         && !failed.contains(&other.id())
                 };
-                if members.iter().any(is_left) && members.iter().any(is_other) {
-                    return;
+                if let Some(why) = members.iter().find_map(left) {
+                    if members.iter().any(is_other) {
+                        return why;
+                    }
                 }
                 changes.changed().await;
             }
         };
         tokio::select! {
-            () = late => {}
-            () = down => {}
+            () = late => Leave::Otherwise,
+            why = down => why,
         }
     }
 
@@ -235,8 +239,8 @@ impl Attempts {
     }
 
     fn body(&self) -> Option<Bytes> {
-        let body = self.body.lock();
-        body.unwrap_or_else(PoisonError::into_inner).clone()
+        let body = self.body.lock().unwrap_or_else(PoisonError::into_inner);
+        body.as_ref().map(|whole| whole.bytes.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Asked> {

@@ -199,7 +199,8 @@ pub struct EdgeConfig {
     pub max_head: usize,
     /// Largest body of a request; none passes any. Default none.
     pub max_request_body: Option<u64>,
-    /// How much of a body is read ahead to compare it with an earlier one. Default 32 MiB.
+    /// The longest body that is kept, to be sent to another backend or compared with an earlier one. Default 32 MiB. Those that
+    /// are kept count in the journal's total, and take half of it at most.
     pub max_kept_body: usize,
     /// Origins whose pages may use this server, whatever the backend says of them. Default none: the backend decides.
     pub cors_origins: Vec<PageOrigin>,

@@ -54,7 +54,8 @@ pub(crate) async fn serve(
     dialect: Dialect,
 ) -> Result<Response<Body>, Error> {
     let (parts, body) = request.into_parts();
-    let body = RequestBody::new(body, parts.uri.path_and_query(), app.edge.max_request_body);
+    let (target, limit) = (parts.uri.path_and_query(), app.edge.max_request_body);
+    let body = RequestBody::new(body, target, limit, &app.shared.journal);
     let candidate = Candidate::new(app, parts, body, peer, dialect)?;
     candidate.serve(app, peer, request_id).await
 }
@@ -106,7 +107,8 @@ impl Candidate {
     ) -> Result<Response<Body>, Error> {
         refuse_if_shutting_down(app)?;
         if app.backends.keep_requests() {
-            // A request that another backend may be given has to be here whole. A longer one is given to one alone.
+            // A request that another backend may be given has to be here whole. A longer one, and one that there is no room
+            // for, is given to one alone.
             let ahead = self.body.read_ahead(app.edge.max_kept_body).await;
             ahead.map_err(|error| client_broke(&error))?;
         }
@@ -250,7 +252,7 @@ impl Candidate {
 
     /// Sends the request to the backend. From here on a producer owns it, whatever becomes of the client.
     async fn dispatch(
-        self,
+        mut self,
         app: &Arc<App>,
         peer: &Peer,
         handle: Arc<Handle>,

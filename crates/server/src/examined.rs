@@ -22,52 +22,71 @@ const AGAIN: Duration = Duration::from_secs(30);
 
 /// The verdicts of one server.
 #[derive(Default)]
-pub(crate) struct Examined(Mutex<HashMap<MemberId, Known>>);
+pub(crate) struct Examined(Mutex<HashMap<MemberId, Record>>);
+
+/// One backend.
+#[derive(Default)]
+struct Record {
+    stay: Stay,
+    known: Option<Known>,
+}
+
+/// Which of its stays a backend is in: how often it has been away. What was asked in one says nothing of the next, for it may
+/// be another backend then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stay(u64);
 
 struct Known {
     examination: Arc<Examination>,
     /// When it was last seen to be the same.
     seen: Instant,
-    /// It has been away since.
-    stale: bool,
 }
 
 impl Examined {
     /// What is known of a backend as it is now.
     pub(crate) fn now(&self, id: MemberId) -> Option<Arc<Examination>> {
-        let known = self.lock();
-        let known = known.get(&id).filter(|known| !known.stale)?;
+        let records = self.lock();
+        let known = records.get(&id)?.known.as_ref()?;
         Some(Arc::clone(&known.examination))
     }
 
     /// Whether it has to be asked.
     fn is_due(&self, id: MemberId) -> bool {
-        let known = self.lock();
-        known
-            .get(&id)
-            .is_none_or(|known| known.stale || known.seen.elapsed() >= AGAIN)
+        let records = self.lock();
+        let known = records.get(&id).and_then(|record| record.known.as_ref());
+        known.is_none_or(|known| known.seen.elapsed() >= AGAIN)
     }
 
+    /// It is about to be asked.
+    fn begin(&self, id: MemberId) -> Stay {
+        self.lock().entry(id).or_default().stay
+    }
+
+    /// Nothing is known of it any more, and whoever asks it now has asked in vain.
     fn is_away(&self, id: MemberId) {
-        if let Some(known) = self.lock().get_mut(&id) {
-            known.stale = true;
-        }
+        let mut records = self.lock();
+        let record = records.entry(id).or_default();
+        record.stay.0 += 1;
+        record.known = None;
     }
 
-    fn keep(&self, id: MemberId, examination: Arc<Examination>) {
-        let known = Known {
-            examination,
-            seen: Instant::now(),
-            stale: false,
-        };
-        self.lock().insert(id, known);
+    /// Keeps what was found out in a stay, if that is not over.
+    fn keep(&self, id: MemberId, stay: Stay, examination: Arc<Examination>) {
+        let mut records = self.lock();
+        let record = records.get_mut(&id).filter(|record| record.stay == stay);
+        if let Some(record) = record {
+            record.known = Some(Known {
+                examination,
+                seen: Instant::now(),
+            });
+        }
     }
 
     fn forget_but(&self, stays: impl Fn(MemberId) -> bool) {
         self.lock().retain(|id, _| stays(*id));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<MemberId, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<MemberId, Record>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,6 +149,7 @@ pub(crate) fn concerns(app: &App, member: &Member) -> bool {
 }
 
 async fn ask(app: &App, member: &Member) {
+    let stay = app.examined.begin(member.id());
     let subject = Subject::of(&app.client, member);
     let backend = member.name();
     let identity = match identify(&subject).await {
@@ -159,5 +179,5 @@ async fn ask(app: &App, member: &Member) {
             examination
         }
     };
-    app.examined.keep(member.id(), examination);
+    app.examined.keep(member.id(), stay, examination);
 }

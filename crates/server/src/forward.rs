@@ -28,7 +28,8 @@ pub(crate) async fn pass(
 ) -> Result<Response<Body>, Error> {
     let (mut parts, body) = request.into_parts();
     check_length(app, &parts.headers)?;
-    let body = RequestBody::new(body, parts.uri.path_and_query(), app.edge.max_request_body);
+    let (target, limit) = (parts.uri.path_and_query(), app.edge.max_request_body);
+    let body = RequestBody::new(body, target, limit, &app.shared.journal);
     let wanted = upgrade::wanted(&mut parts);
     let outgoing = outgoing(
         app,

@@ -170,34 +170,15 @@ pub(crate) async fn look(
 #[cfg(test)]
 mod tests {
     use std::future::pending;
-    use std::sync::Arc;
 
-    use streamweld_dialect::Dialect;
-    use streamweld_generation::{CredentialHeaders, OrphanPolicy, Spec};
     use streamweld_journal::faulty::{Fault, Faulty, Op};
-    use streamweld_journal::{Epoch, Memory, Open, Outcome, Window, WindowConfig};
+    use streamweld_journal::{Memory, Open, Outcome};
 
     use super::*;
+    use crate::testing::candidate;
 
     const KEY: Key = Key([7; 32]);
     const EVERY: Duration = Duration::from_secs(10);
-
-    fn candidate() -> Arc<Handle> {
-        let created = SystemTime::now();
-        let id = StreamId::generate(created);
-        let spec = Spec {
-            id,
-            dialect: Dialect::Generic,
-            model: None,
-            access: Access::of(&CredentialHeaders::default(), |_| []),
-            policy: OrphanPolicy::Continue,
-            request_id: String::new(),
-            created,
-            retry: None,
-        };
-        let window = Window::new(id, Epoch::FIRST, created, WindowConfig::default());
-        Handle::new(spec, window)
-    }
 
     /// A dispatch that takes this long, with what the journal does meanwhile. Gives how often the key was claimed.
     async fn check(faults: &[Fault], secs: u64) -> usize {
@@ -255,10 +236,7 @@ mod tests {
         let journal = Faulty::new(Memory::default());
         let candidate = candidate();
         let window = candidate.window();
-        let owner = Open {
-            access: [0; 32],
-            charge: 0,
-        };
+        let owner = Open { access: [0; 32] };
         let dispatch = async {
             sleep(EVERY * 3 / 2).await;
             let now = SystemTime::now();

@@ -53,6 +53,8 @@ mod source;
 mod state;
 mod stream_body;
 mod streams;
+#[cfg(test)]
+mod testing;
 mod unhealthy;
 mod upgrade;
 

@@ -1,4 +1,4 @@
-//! The body of a request on its way to a backend: read ahead, looked at, bounded, but never held whole.
+//! The body of a request on its way to a backend: read ahead, looked at, bounded. What is held of it counts in the journal.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -11,6 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use sha2::{Digest, Sha256};
 use streamweld_dialect::RequestScan;
 use streamweld_generation::Handle;
+use streamweld_journal::{Journal, Kept};
 
 use crate::client_body::ClientBody;
 
@@ -23,6 +24,16 @@ pub(crate) struct RequestBody {
     target: Sha256,
     /// How many bytes may still come from the client, whoever reads them.
     room: Option<u64>,
+    /// Where bytes that are read ahead count, and those that do.
+    journal: Option<Arc<dyn Journal>>,
+    kept: Option<Kept>,
+}
+
+/// A whole body that is kept to be sent again, and counts for as long.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    pub(crate) bytes: Bytes,
+    _kept: Option<Kept>,
 }
 
 /// What looks at a body while it streams by: the digest of target and body, and what it asks for.
@@ -44,7 +55,12 @@ pub(crate) enum RequestBodyError {
 }
 
 impl RequestBody {
-    pub(crate) fn new(body: ClientBody, target: Option<&PathAndQuery>, limit: Option<u64>) -> Self {
+    pub(crate) fn new(
+        body: ClientBody,
+        target: Option<&PathAndQuery>,
+        limit: Option<u64>,
+        journal: &Arc<dyn Journal>,
+    ) -> Self {
         let target = target.map_or("", PathAndQuery::as_str);
         Self {
             ahead: None,
@@ -53,6 +69,8 @@ impl RequestBody {
             // No target holds a NUL, so none can be the begin of another one's body.
             target: Sha256::new().chain_update(target).chain_update([0]),
             room: limit,
+            journal: Some(Arc::clone(journal)),
+            kept: None,
         }
     }
 
@@ -64,6 +82,8 @@ impl RequestBody {
             tee: None,
             target: Sha256::new(),
             room: None,
+            journal: None,
+            kept: None,
         }
     }
 
@@ -75,11 +95,14 @@ impl RequestBody {
         }
     }
 
-    /// All of it, where it was read ahead to its end.
-    pub(crate) fn whole(&self) -> Option<Bytes> {
-        self.rest
-            .is_none()
-            .then(|| self.ahead.clone().unwrap_or_default())
+    /// All of it, where it was read ahead to its end and there was room to keep it. It counts with what is given from then on.
+    pub(crate) fn whole(&mut self) -> Option<Whole> {
+        let bytes = self.ahead.clone().unwrap_or_default();
+        let is_whole = self.rest.is_none() && self.is_counted(bytes.len());
+        is_whole.then(|| Whole {
+            bytes,
+            _kept: self.kept.take(),
+        })
     }
 
     /// Looks at a body that was read ahead to its end, and tells `handle` what it is.
@@ -110,8 +133,8 @@ impl RequestBody {
         self
     }
 
-    /// Reads on until the body has ended or `limit` bytes are held. Gives the digest of a body that was read whole;
-    /// it is still forwarded from its first byte.
+    /// Reads on until the body has ended, `limit` bytes are held, or there is no room for more. Gives the digest of a body
+    /// that was read whole; it is still forwarded from its first byte.
     pub(crate) async fn read_ahead(
         &mut self,
         limit: usize,
@@ -120,7 +143,8 @@ impl RequestBody {
         let mut held = self.ahead.take().map_or_else(Vec::new, Vec::from);
         let mut hash = self.target.clone();
         hash.update(&held);
-        while held.len() <= limit {
+        let mut has_room = true;
+        while held.len() <= limit && has_room {
             let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await else {
                 break;
             };
@@ -128,11 +152,36 @@ impl RequestBody {
             if let Ok(data) = frame?.into_data() {
                 hash.update(&data);
                 held.extend_from_slice(&data);
+                has_room = self.count(held.len());
             }
         }
-        self.ahead = (!held.is_empty()).then(|| Bytes::from(held));
-        let whole = self.rest.is_none() && self.ahead.as_ref().is_none_or(|it| it.len() <= limit);
+        let whole = self.rest.is_none() && held.len() <= limit && has_room;
+        // What counts is what is held: no more than there is.
+        self.ahead = (!held.is_empty()).then(|| Bytes::from(held.into_boxed_slice()));
         Ok(whole.then(|| hash.finalize().into()))
+    }
+
+    /// Counts so many bytes as held. False where there is no room for them.
+    fn count(&mut self, held: usize) -> bool {
+        let counted = self.kept.as_ref().map_or(0, Kept::bytes);
+        let more = held.saturating_sub(counted);
+        if more == 0 {
+            return true;
+        }
+        let journal = self.journal.as_ref();
+        let Some(kept) = journal.and_then(|journal| journal.keep(more)) else {
+            return false;
+        };
+        match &mut self.kept {
+            Some(counted) => counted.join(kept),
+            None => self.kept = Some(kept),
+        }
+        true
+    }
+
+    /// Whether so many bytes are counted.
+    fn is_counted(&self, held: usize) -> bool {
+        held == 0 || self.kept.as_ref().is_some_and(|kept| kept.bytes() >= held)
     }
 
     /// Reads to the end and keeps nothing but the digest.

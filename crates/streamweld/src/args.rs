@@ -246,7 +246,7 @@ pub(crate) struct Serve {
     /// Largest request body [default: no limit]
     #[arg(long, env = "STREAMWELD_MAX_REQUEST_BODY", value_name = "SIZE", value_parser = size)]
     pub(crate) max_request_body: Option<ByteSize>,
-    /// How much of a body is read ahead to compare it with an earlier one
+    /// Longest request body that is kept, to be sent to another backend or compared with an earlier one
     #[arg(long, env = "STREAMWELD_MAX_KEPT_BODY", value_name = "SIZE", default_value = "32MiB", value_parser = size)]
     pub(crate) max_kept_body: ByteSize,
 
@@ -442,7 +442,7 @@ pub(crate) enum ReportFormat {
 const CODES: &str = "\
 Exit codes:
   0  an answer can go on by one method at least: there, or from each of the two at the other
-  3  it cannot, or nobody could find out
+  3  it cannot, or nobody could find out, or one is another engine than --engine says
   1  a server did not say what it is
   2  the command line is wrong
 

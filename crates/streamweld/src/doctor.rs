@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use streamweld_dialect::{Dialect, Method};
 use streamweld_upstream::examine::{
-    Bounds, Check, Examination, Pair, Subject, compare, examine, identify,
+    Bounds, Check, Examination, Finding, Pair, Subject, compare, examine, identify,
 };
 use streamweld_upstream::{Backend, Client, UpstreamConfig};
 
@@ -47,9 +47,11 @@ struct Report {
 }
 
 impl Report {
-    /// By which methods an answer of this dialect can go on: at the one backend, or at either of the two.
+    /// By which methods an answer of this dialect can go on: at the one backend, or at either of the two. By none where one is
+    /// another engine than was declared: a proxy that is told the same lets nothing go on there.
     fn methods(&self, dialect: Dialect) -> Vec<Method> {
         match &self.pair {
+            _ if self.backends.iter().any(|(_, it)| is_another(it)) => Vec::new(),
             Some(pair) => pair.methods(dialect).to_vec(),
             None => {
                 let mut backends = self.backends.iter();
@@ -63,6 +65,12 @@ impl Report {
         let mut dialects = DIALECTS.iter();
         dialects.any(|&dialect| !self.methods(dialect).is_empty())
     }
+}
+
+/// Whether it is another engine than was declared.
+fn is_another(examination: &Examination) -> bool {
+    let mut checks = examination.checks.iter();
+    checks.any(|check| check.name == "engine" && check.finding == Finding::Problem)
 }
 
 async fn look(args: &args::Doctor) -> anyhow::Result<Report> {

@@ -1,5 +1,6 @@
 //! `streamweld serve`.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -184,13 +185,19 @@ fn show(config: &Config, journal: &journal::Settings) {
         "health of backends"
     );
     let migration = &config.migration;
+    let groups = config.backends.iter();
+    let groups = groups.filter_map(|backend| backend.group.as_deref());
+    // Of each that there is, also where the policy is the default.
+    let groups: BTreeMap<_, _> = groups
+        .map(|group| (group, migration.policy(Some(group)).as_str()))
+        .collect();
     info!(
         attempts = migration.attempts,
         migrations = migration.moves,
         wait = time(migration.wait),
         first_token_timeout = perhaps(migration.first_token),
         between_tokens_timeout = perhaps(migration.between_tokens),
-        groups = ?migration.groups,
+        ?groups,
         vouched = ?migration.vouched,
         "migration"
     );

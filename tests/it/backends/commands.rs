@@ -137,7 +137,7 @@ async fn backends_are_listed_drained_and_undrained() {
         assert_eq!(served.ask(&["streams", "stop", &id]).await.0, 0);
     }
     let (code, output) = served.ask(&["backends", "drain", "a"]).await;
-    let drained = "a: drained; 0 moved, 0 remaining, 0 other requests\n";
+    let drained = "a: drained; 0 moved, 0 left, 0 ended, 0 remaining, 0 other requests\n";
     assert_eq!((code, output.as_str()), (0, drained));
     let (code, output) = served.ask(&["backends", "drain", "nobody"]).await;
     assert_eq!(code, 1, "{output}");
@@ -155,7 +155,7 @@ async fn backends_are_listed_drained_and_undrained() {
     told(r#"what="drain" of="a""#, "an operator asks");
     told(
         r#"what="drain" of="a""#,
-        "drained: false, moved: 0, remaining: 1",
+        "drained: false, moved: 0, left: 0, ended: 0, remaining: 1",
     );
     told(r#"what="drain" of="a""#, "drained: true");
     told(r#"what="undrain" of="a""#, "it is up");
@@ -164,7 +164,7 @@ async fn backends_are_listed_drained_and_undrained() {
     // And what it was started with.
     for said in [
         "group=\"g\" weight=1000",
-        "{\"g\": Prefill}",
+        "{\"g\": \"prefill\"}",
         "attempts=3 migrations=3",
     ] {
         assert!(log.contains(said), "{said:?} is not in {log}");

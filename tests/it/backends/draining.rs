@@ -23,7 +23,7 @@ async fn post(admin: &Client, path: &str) -> Value {
 async fn one_that_is_drained_gets_nothing_new_until_it_is_undrained() {
     let several = Several::start(vec![Script::tokens(3), Script::tokens(3)]).await;
     let expected = json!({"object": "streamweld.drain", "backend": "a", "drained": true, "moved": 0,
-                          "remaining": [], "other_requests": 0, "warning": null});
+                          "left": 0, "ended": 0, "remaining": [], "other_requests": 0, "warning": null});
     for _ in 0..2 {
         let drained = post(several.admin(), "/admin/backends/a/drain").await;
         assert_eq!(drained, expected);
@@ -79,6 +79,7 @@ async fn what_cannot_leave_is_told_and_runs_on_to_its_end() {
         (told["drained"].clone(), &told["remaining"]),
         (json!(true), &json!([]))
     );
+    assert_eq!((&told["moved"], &told["left"]), (&json!(0), &json!(0)));
     let rest = texts(&rest);
     assert_eq!(
         (rest.ends_with(" morning to you"), end),
@@ -105,6 +106,7 @@ async fn a_request_without_its_head_is_given_to_another_at_once() {
     let path = format!("/admin/backends/{}/drain", ["a", "b"][at]);
     let (told, ()) = tokio::join!(post(several.admin(), &path), patience(asked(true)));
     assert_eq!(told["drained"], json!(true));
+    assert_eq!((&told["moved"], &told["left"]), (&json!(1), &json!(0)));
     several.mocks[1 - at].gates().release("head");
     let (_, end) = asking.await.expect("no panic");
     assert_eq!(end, End::Proper);

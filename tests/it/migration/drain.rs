@@ -59,8 +59,9 @@ async fn settled(served: &Served) -> Value {
         loop {
             let (_, told) = post(&served.admin, &format!("{DRAIN}?timeout=0s")).await;
             let remaining = told["remaining"].as_array().expect("a list");
-            let moved = told["moved"].as_u64().expect("a number");
-            let counted = moved + remaining.len() as u64;
+            let count = |what: &str| told[what].as_u64().expect("a number");
+            assert_eq!((count("left"), count("ended")), (0, 0), "none does");
+            let counted = count("moved") + remaining.len() as u64;
             assert_eq!(counted, UNDER_WAY as u64, "each is in one place");
             // Of what is not known yet no gate is told; and what was left is closed a moment later.
             let is_known = remaining.iter().all(|one| one["gates"] != json!([]));
@@ -139,12 +140,12 @@ async fn two_hundred_answers_leave_or_stay_and_the_call_is_true() {
     served.mocks[0].gates().release("hold");
     assert_whole(stayed).await;
     let emptied = patience(waits).await.expect("no panic");
-    let expected = |moved: usize| {
-        json!({"object": "streamweld.drain", "backend": "a", "drained": true, "moved": moved, "remaining": [],
-               "other_requests": 0, "warning": null})
+    let expected = |moved: usize, ended: usize| {
+        json!({"object": "streamweld.drain", "backend": "a", "drained": true, "moved": moved, "left": 0, "ended": ended,
+               "remaining": [], "other_requests": 0, "warning": null})
     };
-    assert_eq!(emptied, expected(UNDER_WAY - STAY));
-    assert_eq!(post(&served.admin, DRAIN).await.1, expected(0));
+    assert_eq!(emptied, expected(UNDER_WAY - STAY, STAY));
+    assert_eq!(post(&served.admin, DRAIN).await.1, expected(0, 0));
     assert_eq!(asked(&served.mocks[0]), UNDER_WAY);
 
     // And it is back.

@@ -9,6 +9,7 @@ use streamweld_server::Config;
 use streamweld_tests::{Client, End, Several, events};
 use streamweld_upstream::fleet;
 
+use super::answer::{CHAT, COMPLETIONS, request};
 use super::served::backend;
 
 const TEXT: &str = "Salt comes from rivers, which carry it from the rocks into the sea.";
@@ -74,6 +75,19 @@ async fn started_with(
 
 /// Asks `a` or `b`, which says this, for an answer, and cuts it in the middle. Gives the data of its events.
 async fn cut(several: &Several, at: usize, says: &Script) -> (Vec<String>, End) {
+    let body = json!({"model": "m", "stream": true, "temperature": 0, "user": "reader",
+        "messages": [{"role": "user", "content": "q"}]});
+    cut_of(several, at, says, CHAT, &body).await
+}
+
+/// The same for this request.
+async fn cut_of(
+    several: &Several,
+    at: usize,
+    says: &Script,
+    path: &str,
+    body: &Value,
+) -> (Vec<String>, End) {
     let admin = &several.replica.admin;
     let other = ["b", "a"][at];
     let drain = format!("/admin/backends/{other}/drain?timeout=0s");
@@ -81,12 +95,8 @@ async fn cut(several: &Several, at: usize, says: &Script) -> (Vec<String>, End) 
     let mock = &several.mocks[at];
     mock.gates().close("cut");
     mock.push_script(says.clone().gate_after(5, "cut").rst_after(5));
-    let body = json!({"model": "m", "stream": true, "temperature": 0, "user": "reader",
-        "messages": [{"role": "user", "content": "q"}]});
     let client = &several.replica.client;
-    let mut response = client
-        .send("POST", "/v1/chat/completions", &body.to_string())
-        .await;
+    let mut response = client.send("POST", path, &body.to_string()).await;
     let mut shown = response.body.blocks(5).await;
     let undrain = format!("/admin/backends/{other}/undrain");
     assert_eq!(admin.send("POST", &undrain, "").await.status, 200);
@@ -101,7 +111,11 @@ fn text(shown: &[String]) -> String {
         .iter()
         .filter_map(|data| serde_json::from_str::<Value>(data).ok());
     chunks
-        .filter_map(|chunk| Some(chunk["choices"][0]["delta"]["content"].as_str()?.to_owned()))
+        .filter_map(|chunk| {
+            let choice = &chunk["choices"][0];
+            let text = choice["delta"]["content"].as_str();
+            Some(text.or(choice["text"].as_str())?.to_owned())
+        })
         .collect()
 }
 
@@ -186,6 +200,78 @@ async fn one_whose_template_trims_goes_on_with_nothing_by_prefill() {
     assert_go_on(&several, &scripts).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn template_refuses_what_would_be_given_through_it_and_changed() {
+    let closes = |engine| {
+        let faults = Faults {
+            closes: true,
+            ..Faults::default()
+        };
+        [faulty(engine, faults.clone()), faulty(engine, faults)]
+    };
+    let scripts = closes(Engine::LlamaCpp);
+    let several = started(fleet::Engine::LlamaCpp, &scripts).await;
+    let saw = ["b", "a"].map(|name| {
+        format!("template (the template of {name} changes the end of an unfinished answer;")
+    });
+    assert_refused(&several, &scripts, [&saw[0], &saw[1]]).await;
+    // A completion goes through none.
+    let completion = request(COMPLETIONS, &json!({"temperature": 0}));
+    for (at, says) in scripts.iter().enumerate() {
+        let (shown, end) = cut_of(&several, at, says, COMPLETIONS, &completion).await;
+        assert_eq!(
+            (end, text(&shown).as_str()),
+            (End::Proper, TEXT),
+            "{shown:?}"
+        );
+    }
+    // Nor do ids.
+    let scripts = closes(Engine::Vllm);
+    let several = started(fleet::Engine::Vllm, &scripts).await;
+    assert_go_on(&several, &scripts).await;
+}
+
+/// What was asked before it was away may be the words of another.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_examination_during_which_its_backend_was_away_is_not_believed() {
+    let was = script(Engine::Vllm);
+    let several = started_with(fleet::Engine::Vllm, &[was.clone(), was.clone()], |config| {
+        config.fleet.probe_every = Duration::from_millis(50);
+    })
+    .await;
+    let (mock, admin) = (&several.mocks[1], &several.replica.admin);
+    let goes = async || {
+        mock.set_healthy(false);
+        backend(admin, "b", |shown| shown["state"] == "down").await;
+    };
+    let comes = async || {
+        mock.set_healthy(true);
+        backend(admin, "b", |shown| shown["state"] == "up").await;
+    };
+    goes().await;
+    let says = Script::answer(200, models_of(was.clone()).await);
+    mock.set_script_at("/v1/models", says.head_gate("told"));
+    comes().await;
+    let asked = mock.gates().wait_arrived("told", 1).await;
+    asked.expect("it is asked");
+    // Its answer is still awaited, and it comes back as another.
+    goes().await;
+    mock.set_script(another());
+    let says = Script::answer(200, models_of(another()).await);
+    mock.set_script_at("/v1/models", says);
+    comes().await;
+    mock.gates().release("told");
+    backend(admin, "b", is_examined).await;
+    assert_refused(&several, &[was, another()], [OTHERWISE; 2]).await;
+}
+
+/// What an engine with this script answers when it is asked for its models.
+async fn models_of(script: Script) -> Value {
+    let told = Mock::start(script).await.expect("a port");
+    let client = Client::new(told.addr());
+    client.get("/v1/models").await.json().await
+}
+
 /// It may be another, and nothing that it says, nor what others were found to be before, speaks for it. That holds for what
 /// it begins as well.
 #[tokio::test(flavor = "multi_thread")]
@@ -203,12 +289,7 @@ async fn one_that_is_back_is_not_trusted_before_it_was_examined_again() {
         })
         .await;
         // What it is now is not told before the gate.
-        let told = Mock::start(back.clone()).await.expect("a port");
-        let models = Client::new(told.addr())
-            .get("/v1/models")
-            .await
-            .json()
-            .await;
+        let models = models_of(back.clone()).await;
         mock.set_script(back.clone());
         mock.set_script_at("/v1/models", Script::answer(200, models).head_gate("told"));
         mock.set_healthy(true);

@@ -89,17 +89,42 @@ async fn attempts_refuses_what_has_moved_too_often() {
     }
 }
 
+/// A time that is up ends an answer, whoever could go on; one that is not up lets pass.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_for_a_backend_ends_when_it_has_run_for_too_long() {
-    let setup = TwinsSetup::new(says(Engine::Vllm).head_gate("never"));
-    let twins = setup
-        .config(|config| config.generation.max_duration = Duration::from_secs(1))
-        .start()
-        .await;
-    twins.next([says(Engine::Vllm).fin_after(SHOWN)]);
-    let told = Told::chat(&twins, &json!({})).await;
-    assert_eq!(told.end, End::Fin);
-    assert_eq!(told.answer.error.expect("an error")["code"], "max_duration");
+async fn duration_ends_what_waits_for_a_backend_for_too_long() {
+    for (longest, ends) in [(1, true), (3600, false)] {
+        let setup = TwinsSetup::new(says(Engine::Vllm).head_gate("head"));
+        let twins = setup
+            .config(move |config| config.generation.max_duration = Duration::from_secs(longest))
+            .start()
+            .await;
+        twins.next([says(Engine::Vllm).fin_after(SHOWN)]);
+        let body = request(CHAT, &json!({}));
+        let asked = Told::of(&twins, CHAT, &body);
+        let asked = async {
+            if ends {
+                return asked.await;
+            }
+            let goes_on = async {
+                twins.attempt(2).await;
+                twins.mocks[0].gates().release("head");
+            };
+            tokio::join!(asked, goes_on).0
+        };
+        let told = asked.await;
+        if ends {
+            assert_eq!(told.end, End::Fin);
+            let error = told.answer.error.expect("an error");
+            assert_eq!(error["code"], "max_duration");
+            let message = error["message"].as_str().expect("a message");
+            assert!(
+                message.contains("longer than a generation may"),
+                "{message}"
+            );
+        } else {
+            told.assert_moved("token_ids");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

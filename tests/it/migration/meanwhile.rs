@@ -5,6 +5,7 @@ use streamweld_mock::{Engine, Outcome, Script};
 use streamweld_tests::{End, Response, Twins, TwinsSetup, state, wait_end};
 
 use super::answer::{Answer, CHAT, request};
+use super::served::{Begun, post};
 use super::story::{SHOWN, TEXT, says};
 
 /// An answer that was cut, and whose next backend is asked and has not answered yet.
@@ -58,6 +59,50 @@ async fn a_stop_while_somebody_is_looked_for_is_a_stop() {
     assert!(TEXT.starts_with(&answer.text));
     assert_left(&twins).await;
     assert_eq!(state(&twins.replica.client, &id).await["migrations"], 0);
+}
+
+/// Whichever comes first, and whatever a move has come to: once somebody has called stop, it is stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_beside_moves_is_a_stop() {
+    let script = says(Engine::Vllm).gate_after(SHOWN, "hold");
+    let twins = TwinsSetup::new(script).count(3).start().await;
+    let (client, admin) = (&twins.replica.client, &twins.replica.admin);
+    for round in 0..20 {
+        let begun = Begun::chat(client, &json!({}), SHOWN).await;
+        let id = begun.id.clone();
+        let (stop, migrate) = (
+            format!("/v1/streams/{id}/stop"),
+            format!("/admin/streams/{id}/migrate"),
+        );
+        // One after the other on their connections, and at once with each other.
+        let (stopped, moves) = tokio::join!(post(client, &stop), async {
+            let mut moves = Vec::new();
+            for query in ["", "?dry_run=true", ""] {
+                moves.push(post(admin, &format!("{migrate}{query}")).await);
+            }
+            moves
+        });
+        assert_eq!((stopped.0, &stopped.1["status"]), (200, &json!("stopped")));
+        for (status, told) in moves {
+            let code = told["error"]["code"].as_str();
+            let is_told = match status {
+                200 => told["moved"] == true || told["object"] == "streamweld.migration",
+                404 => code == Some("stream_not_found"),
+                // The gate, where the stop is heard while the others are asked.
+                409 if code == Some("migration_refused") => {
+                    let gates = told["error"]["gates"].as_array().expect("a list");
+                    gates.len() == 1 && gates[0]["gate"] == "stop_requested"
+                }
+                409 => code == Some("already_terminal"),
+                _ => false,
+            };
+            assert!(is_told, "{round}: {status} {told}");
+        }
+        let (answer, end) = begun.ended().await;
+        assert_eq!((end, answer.finish()), (End::Proper, Some("stop")));
+        assert!(TEXT.starts_with(&answer.text));
+        assert_eq!(wait_end(client, &id).await["status"], "stopped");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -122,9 +122,12 @@ async fn moved_again_and_again(drain_first: bool) {
         (&drained["drained"], &drained["remaining"]),
         (&json!(true), &json!([]))
     );
-    // Whoever leaves while the drain waits for its word has moved, whoever wished it.
-    let counted = drained["moved"].as_u64().expect("a number");
-    assert!((by_drain as u64..=1).contains(&counted), "{drained}");
+    let (moved, left) = if drain_first { (1, 0) } else { (0, 1) };
+    assert_eq!(
+        (&drained["moved"], &drained["left"], &drained["ended"]),
+        (&json!(moved), &json!(left), &json!(0)),
+        "{drained}"
+    );
     assert_eq!(called.moved.len() + by_drain, MOVES as usize);
     assert_eq!(called.moved.len() + called.refused, CALLS);
     assert_eq!(state(client, &id).await["migrations"], MOVES);

@@ -3,106 +3,15 @@
 //! All are looked at, whatever the first says: an operator who opens one wants to know of the others. Where a gate
 //! cannot know it is closed.
 
+mod names;
+
 use std::fmt::Display;
 
 use streamweld_dialect::{Asked, Dialect, FailureClass, Hazard, Method};
 
+pub use self::names::Gate;
 use super::cut::{Cut, NoCut};
 use super::{Count, JournalState, Kept, Policy, Probed, Snapshot, Target, Trigger};
-
-/// A reason to refuse. The names are part of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Gate {
-    /// The operator allows it.
-    Policy,
-    /// What happened can be mended elsewhere.
-    FailureClass,
-    /// It has not moved too often.
-    Attempts,
-    /// There is room for more tokens, and they can be counted.
-    Tokens,
-    /// There is time left.
-    Duration,
-    /// Somebody is there to go on.
-    BackendAvailable,
-    /// It is known to be the same model.
-    Compatibility,
-    /// Its template leaves the text alone.
-    Template,
-    /// Answers of this kind can be continued.
-    Dialect,
-    /// Nothing in the request steers the answer in a way that would be lost.
-    RequestShape,
-    /// No tools are in play.
-    ToolCall,
-    /// No grammar is.
-    StructuredOutput,
-    /// No reasoning is.
-    Reasoning,
-    /// No text ends the answer.
-    StopSequence,
-    /// There is a place at which both halves can be joined and the joint be checked.
-    Seam,
-    /// The journal has all that was shown.
-    JournalComplete,
-    /// The request was kept.
-    RequestTooLarge,
-    /// There is a credential for whoever goes on.
-    Credential,
-    /// Nobody has called stop.
-    StopRequested,
-}
-
-impl Gate {
-    /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 19] = [
-        Self::StopRequested,
-        Self::Policy,
-        Self::FailureClass,
-        Self::Attempts,
-        Self::Duration,
-        Self::JournalComplete,
-        Self::RequestTooLarge,
-        Self::Dialect,
-        Self::RequestShape,
-        Self::ToolCall,
-        Self::StructuredOutput,
-        Self::Reasoning,
-        Self::StopSequence,
-        Self::Tokens,
-        Self::BackendAvailable,
-        Self::Compatibility,
-        Self::Credential,
-        Self::Template,
-        Self::Seam,
-    ];
-
-    /// The name in warnings, errors, logs and labels.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Policy => "policy",
-            Self::FailureClass => "failure_class",
-            Self::Attempts => "attempts",
-            Self::Tokens => "tokens",
-            Self::Duration => "duration",
-            Self::BackendAvailable => "backend_available",
-            Self::Compatibility => "compatibility",
-            Self::Template => "template",
-            Self::Dialect => "dialect",
-            Self::RequestShape => "request_shape",
-            Self::ToolCall => "tool_call",
-            Self::StructuredOutput => "structured_output",
-            Self::Reasoning => "reasoning",
-            Self::StopSequence => "stop_sequence",
-            Self::Seam => "seam",
-            Self::JournalComplete => "journal_complete",
-            Self::RequestTooLarge => "request_too_large",
-            Self::Credential => "credential",
-            Self::StopRequested => "stop_requested",
-        }
-    }
-}
 
 /// What a gate says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -242,7 +151,7 @@ fn journal_complete(snapshot: &Snapshot<'_>) -> Option<String> {
 fn request_kept(snapshot: &Snapshot<'_>) -> Option<String> {
     refuse_if(
         snapshot.request == Kept::TooLarge,
-        "the body of the request was longer than what is kept; raise `max-kept-body`",
+        "the body of the request was not kept: it is longer than `max-kept-body`, or the bodies of others fill half of `journal-total`; raise the one or the other",
     )
 }
 
@@ -436,7 +345,10 @@ fn compatibility(snapshot: &Snapshot<'_>, target: &Target<'_>) -> Option<String>
 fn credential(_: &Snapshot<'_>, target: &Target<'_>) -> Option<String> {
     refuse_if(
         !target.has_credential,
-        format_args!("there is no credential for {}", target.name),
+        format_args!(
+            "{} is shown the caller's credential, and this caller has shown none; it can be given one of its own by `credential-file`",
+            target.name
+        ),
     )
 }
 
@@ -448,11 +360,11 @@ fn template(snapshot: &Snapshot<'_>, target: &Target<'_>) -> Option<String> {
     match target.keeps_prefix {
         Probed::Yes => None,
         Probed::No => Some(format!(
-            "the template of {} changes the end of an unfinished answer",
+            "the template of {} changes the end of an unfinished answer; `streamweld doctor` shows how",
             target.name
         )),
         Probed::Unknown => Some(format!(
-            "what the template of {} does was not found out",
+            "what the template of {} makes of an unfinished answer was not found out; `streamweld doctor` shows why",
             target.name
         )),
     }

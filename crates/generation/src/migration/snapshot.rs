@@ -75,6 +75,18 @@ pub enum Policy {
     Prefill,
 }
 
+impl Policy {
+    /// The word in settings, states and logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Exact => "exact",
+            Self::Prefill => "prefill",
+        }
+    }
+}
+
 /// What the journal has of a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalState {

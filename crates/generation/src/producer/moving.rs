@@ -16,6 +16,7 @@ use crate::migration::{
 };
 use crate::payload::{MigrationPayload, WarningPayload, control_lines, timestamp};
 use crate::source::ByteSource;
+use crate::whereabouts::Leave;
 
 /// A search for somebody who goes on, while it lasts. The attempt is not read meanwhile.
 pub(super) struct Moving<S> {
@@ -184,7 +185,8 @@ impl Producer {
                     self.count(trigger, "refused");
                 }
                 if let Some(failure) = failure {
-                    return (None, self.refuse(failure, &judged));
+                    let stopped = self.stopped();
+                    return (None, stopped.or_else(|| self.refuse(failure, &judged)));
                 }
                 Report::Stays {
                     reason: reason(&judged),
@@ -196,7 +198,9 @@ impl Producer {
                     self.count(trigger, "failed");
                 }
                 if let Some(failure) = failure {
-                    return (None, self.lifecycle.give_up(End::Failed(failure)));
+                    let stopped = self.stopped();
+                    let given_up = || self.lifecycle.give_up(End::Failed(failure));
+                    return (None, stopped.or_else(given_up));
                 }
                 Report::Stays {
                     judged: Judged::default(),
@@ -209,6 +213,11 @@ impl Producer {
         }
         // It goes on where it is; if it failed meanwhile, somebody is looked for because of that.
         (None, failure.map(End::Failed))
+    }
+
+    /// The end by a stop that came at this very moment: it is one, whatever was found.
+    fn stopped(&mut self) -> Option<End> {
+        self.handle.stop_asked().and_then(|_| self.signals())
     }
 
     fn go_on<S>(&mut self, moved: Moved<S>, trigger: Trigger) -> (S, Report) {
@@ -248,7 +257,11 @@ impl Producer {
             to: moved.leg.backend.to_string(),
             method: moved.method,
         };
-        handle.bind(&moved.leg.backend);
+        let why = match trigger {
+            Trigger::Drain => Leave::Drained,
+            Trigger::Failed { .. } | Trigger::Unhealthy | Trigger::Operator => Leave::Otherwise,
+        };
+        handle.go_to(&moved.leg.backend, why);
         self.leg = Some(moved.leg);
         self.intake.begin_again();
         self.intake.read_by(moved.reading);

@@ -1,5 +1,7 @@
 //! Which backends were asked for an answer, and at which one it is.
 
+use streamweld_generation::Leave;
+
 use crate::stage::{Setup, Stage};
 
 #[tokio::test]
@@ -12,7 +14,7 @@ async fn the_backend_that_it_is_at_comes_last_whoever_was_asked_since() {
     };
     assert_eq!((handle.attempts(), asked()), (1, vec![]));
     handle.attempt("b");
-    handle.bind("b");
+    handle.go_to("b", Leave::Otherwise);
     assert_eq!(asked(), ["b"]);
     // It was asked in vain.
     handle.attempt("a");
@@ -21,10 +23,10 @@ async fn the_backend_that_it_is_at_comes_last_whoever_was_asked_since() {
         (2, vec!["a".to_owned(), "b".to_owned()])
     );
     handle.attempt("a");
-    handle.bind("a");
+    handle.go_to("a", Leave::Otherwise);
     assert_eq!(asked(), ["b", "a"]);
     handle.attempt("b");
-    handle.bind("b");
+    handle.go_to("b", Leave::Otherwise);
     assert_eq!(
         (handle.attempts(), asked()),
         (4, vec!["a".to_owned(), "b".to_owned()])

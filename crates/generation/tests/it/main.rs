@@ -8,3 +8,4 @@ mod healing;
 mod opening;
 mod orphans;
 mod stage;
+mod stopping;

@@ -1,5 +1,7 @@
 //! What these tests are told with: a backend whose bytes a test hands over one by one, a producer, and readers.
 
+mod nobody;
+
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_dialect::{Dialect, RequestShape};
+use streamweld_generation::migration::Backends;
 use streamweld_generation::{
     Access, Answer, Attached, ByteSource, Counters, CredentialHeaders, Durability, Handle,
     HealBounds, Limits, Onward, OrphanPolicy, Presence, Producer, Read, Registry, RetryWindow,
@@ -20,6 +23,8 @@ use streamweld_journal::{
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+
+use self::nobody::Nobody;
 
 /// A producer that runs, and everything around it.
 pub(crate) struct Stage {
@@ -53,6 +58,9 @@ pub(crate) struct Setup {
     pub(crate) policy: OrphanPolicy,
     /// The request is known to stream before the head is here.
     pub(crate) known: bool,
+    /// Another backend is looked for when the first has failed, and there is none. With a true, somebody calls stop at that
+    /// moment.
+    pub(crate) looks: Option<bool>,
 }
 
 impl Default for Setup {
@@ -62,6 +70,7 @@ impl Default for Setup {
             heal: HealBounds::default(),
             policy: OrphanPolicy::Continue,
             known: false,
+            looks: None,
         }
     }
 }
@@ -147,10 +156,18 @@ impl Stage {
             reads,
             dropped: Arc::clone(&dropped),
         };
+        let leg = setup.looks.map(|_| nobody::leg());
+        let onward = Onward {
+            again: None,
+            backends: setup.looks.map(|stops| {
+                let handle = Arc::clone(&handle);
+                Arc::new(Nobody { handle, stops }) as Arc<dyn Backends<Feed>>
+            }),
+        };
         let call = async move {
             match reply.await {
                 Ok(Reply::Stream) => Answer::Stream {
-                    leg: None,
+                    leg,
                     source,
                     head: (),
                     keep: Vec::new(),
@@ -160,7 +177,7 @@ impl Stage {
             }
         };
         let waits = std::cell::Cell::new(Some(Presence::new(Arc::clone(&handle))));
-        let task = tokio::spawn(producer.run(call, Onward::default(), move |answer| {
+        let task = tokio::spawn(producer.run(call, onward, move |answer| {
             drop(tell.send(answer));
         }));
         Self {

@@ -182,6 +182,30 @@ async fn an_open_above_the_cap_is_refused() {
 }
 
 #[tokio::test]
+async fn what_is_kept_elsewhere_counts_and_leaves_half_of_the_cap() {
+    let server = Server::new().await;
+    let total = 20_000;
+    let journal = connect_with(&server, Config { total, ..config() }).await;
+    let kept = journal.keep(10_000).expect("half of it");
+    assert_eq!(journal.usage().bytes, 10_000);
+    assert!(journal.keep(1).is_none());
+    let writer = Writer::unopened(&journal);
+    assert_eq!(writer.open().await, Outcome::Yes);
+    drop(kept);
+    let mut held = vec![writer];
+    loop {
+        let writer = Writer::unopened(&journal);
+        if writer.open().await != Outcome::Yes {
+            break;
+        }
+        held.push(writer);
+    }
+    // What runs is let go for nobody.
+    assert!(journal.keep(10_000).is_none());
+    assert_eq!(journal.usage().live, held.len());
+}
+
+#[tokio::test]
 async fn an_append_of_a_full_redis_is_refused_and_goes_on_later() {
     let server = Server::new().await;
     let journal = connect(&server).await;

@@ -53,10 +53,7 @@ impl<'a> Writer<'a> {
     }
 
     pub(crate) async fn open(&self) -> Outcome<streamweld_journal::OpenRefusal> {
-        let owner = Open {
-            access: [7; 32],
-            charge: 0,
-        };
+        let owner = Open { access: [7; 32] };
         self.journal
             .open(&self.window, &owner, SystemTime::now())
             .await

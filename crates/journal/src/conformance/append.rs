@@ -28,14 +28,7 @@ pub async fn open_twice_is_refused(journal: &dyn Journal) {
     let writer = Writer::with_entries(journal, 2).await;
     let again = Writer::unopened(journal, writer.id());
     let outcome = journal
-        .open(
-            &again.window,
-            &Open {
-                access: ACCESS,
-                charge: 0,
-            },
-            now(),
-        )
+        .open(&again.window, &Open { access: ACCESS }, now())
         .await;
     assert_eq!(outcome, Outcome::No(OpenRefusal::Exists));
     writer.stands(2, false).await;

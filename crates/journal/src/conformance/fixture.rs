@@ -74,14 +74,7 @@ impl<'a> Writer<'a> {
     pub(super) async fn open(&self) {
         let outcome = self
             .journal
-            .open(
-                &self.window,
-                &Open {
-                    access: ACCESS,
-                    charge: 0,
-                },
-                now(),
-            )
+            .open(&self.window, &Open { access: ACCESS }, now())
             .await;
         assert_eq!(outcome, Outcome::Yes);
         self.window.commit(Seq::FIRST);

@@ -9,12 +9,14 @@ use super::claims::Claims;
 use super::retention::{Finished, Retention};
 use crate::contract::{BodyDigest, Claim, Found, Key, Open, OpenRefusal, Refusal, Tail, Usage};
 use crate::id::StreamId;
+use crate::kept::{Keeping, Kept};
 use crate::types::{Epoch, Seq};
 use crate::window::{Digest, Meter, Window};
 
 pub(super) struct Table {
     config: MemoryConfig,
     meter: Arc<Meter>,
+    keeping: Keeping,
     logs: ById<Log>,
     retention: Retention,
     claims: Claims,
@@ -23,7 +25,6 @@ pub(super) struct Table {
 pub(super) struct Log {
     window: Arc<Window>,
     pub(super) access: crate::contract::Access,
-    charge: usize,
     epoch: Epoch,
     last: Seq,
     pub(super) finished: Option<Finished>,
@@ -35,6 +36,7 @@ impl Table {
         Self {
             config,
             retention: Retention::new(config.retention, config.tombstone, Arc::clone(&meter)),
+            keeping: Keeping::new(Arc::clone(&meter)),
             meter,
             logs: ById::default(),
             claims: Claims::new(config.claim),
@@ -51,13 +53,12 @@ impl Table {
         let log = Log {
             window: Arc::clone(window),
             access: owner.access,
-            charge: owner.charge,
             epoch: marks.epoch,
             last: Seq::FIRST,
             finished: None,
         };
         window.charge_to(Some(Arc::clone(&self.meter)));
-        self.meter.add(log.besides());
+        self.meter.add(BESIDES);
         if !self.make_room() {
             self.uncount(&log);
             return Err(OpenRefusal::Full);
@@ -65,6 +66,11 @@ impl Table {
         self.logs.insert(id, log);
         self.claims.bind(id);
         Ok(())
+    }
+
+    pub(super) fn keep(&mut self, bytes: usize) -> Option<Kept> {
+        let kept = self.keeping.add(bytes, self.config.max_total)?;
+        self.make_room().then_some(kept)
     }
 
     pub(super) fn append(
@@ -268,13 +274,9 @@ impl Table {
 
     fn uncount(&self, log: &Log) {
         log.window.charge_to(None);
-        self.meter.sub(log.besides());
+        self.meter.sub(BESIDES);
     }
 }
 
-impl Log {
-    /// What it costs apart from its window.
-    fn besides(&self) -> usize {
-        self.charge + size_of::<(StreamId, Self)>()
-    }
-}
+/// What a log costs apart from its window.
+const BESIDES: usize = size_of::<(StreamId, Log)>();

@@ -11,10 +11,7 @@ use streamweld_journal::{
 
 use crate::story::{Story, at, block_on};
 
-const OWNER: Open = Open {
-    access: [0; 32],
-    charge: 0,
-};
+const OWNER: Open = Open { access: [0; 32] };
 
 fn opened() -> (Faulty<Memory>, Story) {
     let (journal, story) = (

@@ -27,16 +27,9 @@ fn small(max_total: u64) -> Memory {
     })
 }
 
-fn open(journal: &Memory, charge: usize) -> (Story, Outcome<OpenRefusal>) {
+fn open(journal: &Memory) -> (Story, Outcome<OpenRefusal>) {
     let story = Story::untold(WindowConfig::default());
-    let outcome = block_on(journal.open(
-        &story.window,
-        &Open {
-            access: ACCESS,
-            charge,
-        },
-        at(0),
-    ));
+    let outcome = block_on(journal.open(&story.window, &Open { access: ACCESS }, at(0)));
     if outcome == Outcome::Yes {
         story.commit(1);
     }
@@ -44,7 +37,7 @@ fn open(journal: &Memory, charge: usize) -> (Story, Outcome<OpenRefusal>) {
 }
 
 fn opened(journal: &Memory) -> Story {
-    let (story, outcome) = open(journal, 0);
+    let (story, outcome) = open(journal);
     assert_eq!(outcome, Outcome::Yes);
     story
 }
@@ -181,14 +174,7 @@ fn bytes_are_what_the_windows_hold() {
 fn the_ring_gives_its_bytes_back_at_once() {
     let journal = small(1 << 20);
     let story = Story::untold(WindowConfig { max_bytes: 20_000 });
-    let outcome = block_on(journal.open(
-        &story.window,
-        &Open {
-            access: ACCESS,
-            charge: 0,
-        },
-        at(0),
-    ));
+    let outcome = block_on(journal.open(&story.window, &Open { access: ACCESS }, at(0)));
     assert_eq!(outcome, Outcome::Yes);
     story.commit(1);
     for _ in 0..100 {
@@ -200,14 +186,25 @@ fn the_ring_gives_its_bytes_back_at_once() {
 #[test]
 fn what_is_kept_elsewhere_counts() {
     let journal = small(1 << 20);
+    let old = finished(&journal, 600_000);
     let before = journal.usage().bytes;
-    let (story, _) = open(&journal, 100_000);
-    assert!(journal.usage().bytes >= before + 100_000);
-    block_on(journal.remove(story.window.id()));
-    assert_eq!(journal.usage().bytes, before);
-    let (_, outcome) = open(&journal, 2 << 20);
-    assert_eq!(outcome, Outcome::No(OpenRefusal::Full));
-    assert_eq!(journal.usage(), Usage::default());
+    let kept = journal.keep(100_000).expect("there is room");
+    assert_eq!(journal.usage().bytes, before + 100_000);
+    assert_eq!(find(&journal, old.window.id(), 0), "here");
+    // What has ended goes for it, and what runs does not.
+    let more = journal.keep(400_000).expect("there can be room");
+    assert_eq!(find(&journal, old.window.id(), 0), "expired");
+    drop((kept, more));
+    let live = opened(&journal);
+    assert_eq!(append(&journal, &live, 800_000), Outcome::Yes);
+    let before = journal.usage().bytes;
+    assert!(journal.keep(400_000).is_none());
+    // More than half is nobody's, whatever is free.
+    block_on(journal.remove(live.window.id()));
+    assert!(journal.keep(600_000).is_none());
+    assert!(journal.usage().bytes < before);
+    let kept = journal.keep(500_000);
+    assert!(kept.is_some_and(|kept| kept.bytes() == 500_000));
 }
 
 #[test]
@@ -262,7 +259,7 @@ fn live_generations_are_never_evicted() {
     assert_eq!(append(&journal, &one, 150_000), Outcome::Yes);
     let two = opened(&journal);
     assert_eq!(append(&journal, &two, 150_000), Outcome::No(Refusal::Full));
-    assert_eq!(open(&journal, 0).1, Outcome::No(OpenRefusal::Full));
+    assert_eq!(open(&journal).1, Outcome::No(OpenRefusal::Full));
     assert_eq!(find(&journal, one.window.id(), 0), "here");
     assert_eq!(journal.usage().evicted_early, 0);
     // What was refused was not appended: the same batch goes in once there is room.
@@ -305,14 +302,7 @@ fn an_id_is_not_opened_again_while_it_is_remembered() {
     let journal = small(1 << 20);
     let story = finished(&journal, 10);
     journal.sweep(at(600));
-    let outcome = block_on(journal.open(
-        &story.window,
-        &Open {
-            access: ACCESS,
-            charge: 0,
-        },
-        at(600),
-    ));
+    let outcome = block_on(journal.open(&story.window, &Open { access: ACCESS }, at(600)));
     assert_eq!(outcome, Outcome::No(OpenRefusal::Exists));
 }
 
@@ -368,14 +358,7 @@ fn a_claim_lives_as_long_as_its_log() {
     let story = Story::untold(WindowConfig::default());
     let id = story.window.id();
     assert_eq!(claim(id, 0), Claim::Won);
-    let outcome = block_on(journal.open(
-        &story.window,
-        &Open {
-            access: ACCESS,
-            charge: 0,
-        },
-        at(1),
-    ));
+    let outcome = block_on(journal.open(&story.window, &Open { access: ACCESS }, at(1)));
     assert_eq!(outcome, Outcome::Yes);
     story.commit(1);
     finish(&journal, &story, 1_000);

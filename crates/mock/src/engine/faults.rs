@@ -28,6 +28,9 @@ pub struct Faults {
     /// The template drops white space at the end of messages.
     #[serde(skip_serializing_if = "is_default")]
     pub trim: bool,
+    /// The template closes the last message, also one that is to be gone on with.
+    #[serde(skip_serializing_if = "is_default")]
+    pub closes: bool,
     /// The template is another: it begins with a system message of its own.
     #[serde(skip_serializing_if = "is_default")]
     pub other_template: bool,
@@ -63,6 +66,7 @@ impl Default for Faults {
             false_prompt_ids: false,
             echo: false,
             trim: false,
+            closes: false,
             other_template: false,
             other_tokens: false,
             refuse: None,

@@ -30,7 +30,7 @@ pub(super) fn render(messages: &[Message], tail: Tail, faults: &Faults) -> Strin
         text.push_str(&message.role);
         text.push('\n');
         text.push_str(trimmed(&message.content, faults));
-        if tail != Tail::Open || at + 1 < messages.len() {
+        if tail != Tail::Open || at + 1 < messages.len() || faults.closes {
             text.push_str("<|im_end|>\n");
         }
     }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_can_trim_or_be_another() {
+    fn a_template_can_trim_close_or_be_another() {
         let trim = Faults {
             trim: true,
             ..Faults::default()
@@ -84,6 +84,15 @@ mod tests {
             Tail::Open,
             trim,
             &format!("{user}<|im_start|>assistant\nHi,"),
+        );
+        let closes = Faults {
+            closes: true,
+            ..Faults::default()
+        };
+        check(
+            Tail::Open,
+            closes,
+            &format!("{user}<|im_start|>assistant\nHi, <|im_end|>\n"),
         );
         let other = Faults {
             other_template: true,

@@ -7,14 +7,13 @@ use std::time::{Duration, SystemTime};
 use http::Response;
 use serde::Serialize;
 use streamweld_dialect::{Dialect, Method};
-use streamweld_generation::migration::Policy;
 use streamweld_generation::timestamp;
 use streamweld_upstream::examine::Examination;
 use streamweld_upstream::fleet::{MemberSnapshot, MemberState};
 use tokio::time::Instant;
 
 use super::Done;
-use super::drain::{self, Drained, Remaining};
+use super::drain::{self, Drained, Remaining, Stands};
 use super::streams::{bad, duration};
 use crate::app::App;
 use crate::body::Body;
@@ -85,6 +84,8 @@ pub(super) async fn drain(app: &Arc<App>, name: &str, query: Option<&str>) -> Re
         backend: &'a str,
         drained: bool,
         moved: usize,
+        left: usize,
+        ended: usize,
         remaining: Vec<Remaining>,
         other_requests: usize,
         warning: Option<&'static str>,
@@ -92,8 +93,7 @@ pub(super) async fn drain(app: &Arc<App>, name: &str, query: Option<&str>) -> Re
     let name = named(name);
     let until = Instant::now() + wait(query)?;
     let Drained {
-        moved,
-        remaining,
+        stands,
         other_requests,
         undrained,
     } = drain::drain(app, &name, until)
@@ -107,9 +107,15 @@ pub(super) async fn drain(app: &Arc<App>, name: &str, query: Option<&str>) -> Re
     } else {
         Some("no other backend is up: new requests go to one that may be away, or are refused")
     };
+    let Stands {
+        moved,
+        left,
+        ended,
+        remaining,
+    } = stands;
     let drained = !undrained && remaining.is_empty() && other_requests == 0;
     let outcome = format!(
-        "drained: {drained}, moved: {moved}, remaining: {}, other requests: {other_requests}",
+        "drained: {drained}, moved: {moved}, left: {left}, ended: {ended}, remaining: {}, other requests: {other_requests}",
         remaining.len()
     );
     let response = streams::json(&Answer {
@@ -117,6 +123,8 @@ pub(super) async fn drain(app: &Arc<App>, name: &str, query: Option<&str>) -> Re
         backend: &name,
         drained,
         moved,
+        left,
+        ended,
         remaining,
         other_requests,
         warning,
@@ -183,11 +191,7 @@ impl Backend {
             object: "streamweld.backend",
             engine: member.engine.as_str(),
             family: member.family.as_str(),
-            migration: match policy {
-                Policy::Off => "off",
-                Policy::Exact => "exact",
-                Policy::Prefill => "prefill",
-            },
+            migration: policy.as_str(),
             weight: member.weight,
             state: member.state.as_str(),
             since: ago(member.state_age),

@@ -98,7 +98,7 @@ pub(super) fn migration(answer: &Value) -> String {
 pub(super) fn drain(answer: &Value) -> String {
     let remaining = items(&answer["remaining"]);
     let mut out = format!(
-        "{}: {}; {} moved, {} remaining, {} other requests\n",
+        "{}: {}; {} moved, {} left, {} ended, {} remaining, {} other requests\n",
         text(&answer["backend"]),
         if answer["drained"] == true {
             "drained"
@@ -106,6 +106,8 @@ pub(super) fn drain(answer: &Value) -> String {
             "not drained"
         },
         text(&answer["moved"]),
+        text(&answer["left"]),
+        text(&answer["ended"]),
         remaining.len(),
         text(&answer["other_requests"]),
     );
@@ -235,12 +237,12 @@ longer   draining  s      vllm    -      off        10      0          0        
 
     #[test]
     fn a_drain_names_what_is_left() {
-        let answer = json!({"backend": "a", "drained": false, "moved": 3, "other_requests": 1, "warning": "careful",
+        let answer = json!({"backend": "a", "drained": false, "moved": 3, "left": 2, "ended": 4, "other_requests": 1, "warning": "careful",
             "remaining": [{"stream_id": "i", "reason": "it stays", "gates": [
                 {"gate": "policy", "open": false, "message": "off"},
                 {"gate": "seam", "open": false, "message": "none"}]}]});
         let expected = "\
-a: not drained; 3 moved, 1 remaining, 1 other requests
+a: not drained; 3 moved, 2 left, 4 ended, 1 remaining, 1 other requests
 warning: careful
 STREAM  GATES        REASON
 i       policy,seam  it stays

@@ -87,6 +87,8 @@ pub(super) struct Judged {
     pub(super) evidence: String,
     /// It may be another way soon.
     pub(super) passing: bool,
+    /// What to do, where that depends on what it showed.
+    remedy: Option<&'static str>,
 }
 
 impl Judged {
@@ -116,6 +118,10 @@ impl Judged {
         };
         Self {
             passing: untold.may_pass(),
+            remedy: match untold {
+                Untold::Absent(..) => Some(ABSENT),
+                untold => remedy(untold),
+            },
             ..Self::new(finding, untold)
         }
     }
@@ -124,11 +130,22 @@ impl Judged {
     pub(super) fn untold(untold: &Untold) -> Self {
         Self {
             passing: untold.may_pass(),
+            remedy: remedy(untold),
             ..Self::unknown(untold)
         }
     }
 
+    /// With something else to do than is usual for what was looked at.
+    pub(super) fn mended_by(self, remedy: &'static str) -> Self {
+        Self {
+            remedy: Some(remedy),
+            ..self
+        }
+    }
+
+    /// Gives it a name, and what to do about it as a rule.
     pub(super) fn into_check(self, name: &'static str, remedy: &'static str) -> Check {
+        let remedy = self.remedy.unwrap_or(remedy);
         Check {
             name,
             remedy: (self.finding != Finding::Ok).then_some(remedy),
@@ -142,9 +159,23 @@ impl Judged {
             finding,
             evidence: evidence.to_string(),
             passing: false,
+            remedy: None,
         }
     }
 }
+
+/// What to do where nothing was said about what was asked.
+fn remedy(untold: &Untold) -> Option<&'static str> {
+    match untold {
+        Untold::Denied(_) => Some(DENIED),
+        _ if untold.may_pass() => Some(PASSING),
+        _ => None,
+    }
+}
+
+const DENIED: &str = "give it the key that it wants: here by --credential-file, of a backend by its option credential-file";
+const PASSING: &str = "look again when it answers";
+const ABSENT: &str = "nothing, where nobody asks this of it; else let the path through to here";
 
 /// A few words of a text, so that evidence stays short and on one line.
 pub(super) fn brief(text: &str) -> String {
@@ -171,6 +202,21 @@ mod tests {
         ] {
             assert_eq!((one.and(other), other.and(one)), (both, both));
         }
+    }
+
+    #[test]
+    fn what_to_do_fits_what_it_showed() {
+        let remedy = |judged: Judged| judged.into_check("it", "as a rule").remedy;
+        assert_eq!(remedy(Judged::ok("well")), None);
+        assert_eq!(remedy(Judged::problem("not well")), Some("as a rule"));
+        assert_eq!(remedy(Judged::untold(&Untold::TooLate)), Some(PASSING));
+        assert_eq!(remedy(Judged::refused(&Untold::Busy(503))), Some(PASSING));
+        assert_eq!(remedy(Judged::refused(&Untold::Denied(401))), Some(DENIED));
+        let absent = Untold::Absent(404, "/tokenize");
+        assert_eq!(remedy(Judged::refused(&absent)), Some(ABSENT));
+        assert_eq!(remedy(Judged::untold(&absent)), Some("as a rule"));
+        let mended = Judged::unknown("not well").mended_by("otherwise");
+        assert_eq!(remedy(mended), Some("otherwise"));
     }
 
     #[test]

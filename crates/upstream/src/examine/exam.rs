@@ -127,7 +127,7 @@ impl Exam<'_> {
         let Some(question) = self.engine.ask_rendered_text(request) else {
             let engine = self.engine;
             let evidence = format!("{engine} does not tell what it makes of a chat");
-            return Err(Judged::unknown(evidence));
+            return Err(Judged::unknown(evidence).mended_by(NOT_TOLD));
         };
         self.text(self.asker.post(question).await)
     }
@@ -169,7 +169,9 @@ const TOKENISATION: &str =
     "let /tokenize through to here; without it nobody knows whether two backends tokenise alike";
 const RENDERING: &str =
     "let the path that renders a chat through to here (/tokenize, /apply-template)";
+const NOT_TOLD: &str =
+    "nothing helps with this engine: chats there do not go on by prefill; completions may";
 const TEMPLATE: &str =
     "give the engine a template that leaves the last message alone, or leave prefill off for chats";
-const SPACE: &str = "nothing, as long as answers are cut where a word ends";
+const SPACE: &str = "nothing: answers are cut where a word ends";
 const CONTROLS: &str = "leave prefill off where answers may quote control tokens";

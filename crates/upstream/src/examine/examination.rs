@@ -107,12 +107,12 @@ impl Examination {
         let engine = engine(&examination.identity, declared);
         examination.add("engine", engine, ENGINE);
         let model = model(&examination.identity);
-        examination.add("model", model, "name one of these models");
+        examination.add("model", model, "name one of these models (--model)");
         let context = match examination.identity.context() {
             Some(tokens) => Judged::ok(format!("{tokens} tokens")),
             None => Judged::unknown("it is not told"),
         };
-        let remedy = "take a release that tells it with its models";
+        let remedy = "nothing: what does not fit is refused by the server itself";
         examination.add("context", context, remedy);
         examination
     }
@@ -173,7 +173,7 @@ impl Examination {
 fn engine(identity: &Identity, declared: Engine) -> Judged {
     let evidence = &identity.evidence;
     match identity.engine {
-        None => Judged::unknown(evidence),
+        None => Judged::unknown(evidence).mended_by(HIDDEN),
         Some(told) if declared == Engine::Unknown || told.as_str() == declared.as_str() => {
             Judged::ok(format!("{told}: {evidence}"))
         }
@@ -199,8 +199,8 @@ fn model(identity: &Identity) -> Judged {
     }
 }
 
-const ENGINE: &str =
-    "declare the engine that it is; let the paths of the engine through to here, beside /v1/*";
+const ENGINE: &str = "declare the engine that it is, here by --engine, of a backend by its option engine; or ask another server";
+const HIDDEN: &str = "let the paths of the engine through to here, beside /v1/*; where a gateway hides them, vouch for the group (--vouched)";
 
 #[cfg(test)]
 mod tests {

@@ -53,7 +53,9 @@ pub(super) fn cut_ids(reply: &Reply) -> Result<ByIds, Judged> {
         Some(first) if shows_more(&first) => Some(first),
         first => cuts.find(shows_more).or(first),
     };
-    found.ok_or_else(|| Judged::unknown(format!("{} has no place to be cut at", brief(text))))
+    found.ok_or_else(|| {
+        Judged::unknown(format!("{} has no place to be cut at", brief(text))).mended_by(NO_PLACE)
+    })
 }
 
 /// Of an alphabet that no vocabulary has one token for each letter of.
@@ -87,7 +89,8 @@ pub(super) fn went_on_by_ids(first: &Reply, cut: &ByIds, second: &Reply) -> Judg
 /// Where an answer is cut to be continued by its text: in front of a word in its middle.
 pub(super) fn cut_text(reply: &Reply) -> Result<ByText<'_>, Judged> {
     let text = reply.text();
-    let unfit = || Judged::unknown(format!("{} has no word to be cut at", brief(text)));
+    let unfit =
+        || Judged::unknown(format!("{} has no word to be cut at", brief(text))).mended_by(NO_PLACE);
     let middle = text.char_indices().nth(text.chars().count() / 2);
     let shown = &text[..middle.map_or(0, |(at, _)| at)];
     let words = shown.trim_end();
@@ -163,6 +166,8 @@ pub(super) fn comes_back(generated: &[u32], tokenised: &[u32]) -> Judged {
         same + 1
     ))
 }
+
+const NO_PLACE: &str = "look again, or name a model whose answers are longer (--model)";
 
 #[cfg(test)]
 mod tests;

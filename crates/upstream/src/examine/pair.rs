@@ -98,7 +98,8 @@ fn method_name(method: Method) -> &'static str {
 
 fn models(one: &Identity, other: &Identity) -> Judged {
     let (Some(first), Some(second)) = (&one.model, &other.model) else {
-        return Judged::unknown("one of them does not serve the model");
+        let unknown = Judged::unknown("one of them does not serve the model");
+        return unknown.mended_by("name a model that both serve (--model)");
     };
     if first.name != second.name {
         return Judged::problem(format!("{} and {}", first.name, second.name));
@@ -128,21 +129,24 @@ fn last_part(root: &str) -> &str {
 
 fn alike(one: Option<&Fingerprint>, other: Option<&Fingerprint>) -> Judged {
     let (Some(one), Some(other)) = (one, other) else {
-        return Judged::unknown("one of them does not tell");
+        return Judged::unknown("one of them does not tell").mended_by(NOT_TOLD);
     };
     let digests = format!("{} and {}", one.digest(), other.digest());
     match one.same(other) {
         Probed::Yes => Judged::ok(one.digest()),
         Probed::No => Judged::problem(digests),
-        Probed::Unknown => Judged::unknown(format!("{digests}, learned in two ways")),
+        Probed::Unknown => {
+            Judged::unknown(format!("{digests}, learned in two ways")).mended_by(NOT_TOLD)
+        }
     }
 }
 
 const MODEL: &str =
     "serve the same weights under the same name on both, or put them into two groups";
+const NOT_TOLD: &str = "see its line in the tables of both, and have both tell it in the same way";
 const TOKENISATION: &str = "give both the same tokenizer, or put them into two groups";
 const RENDERING: &str = "give both the same chat template, or put them into two groups";
-const METHODS: &str = "see what stands in the way on each of them";
+const METHODS: &str = "mend what stands in the way at each of them: see the two tables";
 
 #[cfg(test)]
 mod tests;

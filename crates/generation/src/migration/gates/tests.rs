@@ -118,6 +118,9 @@ fn all_of_them_are_open_where_everything_is_as_it_has_to_be() {
     allows(|_| {});
 }
 
+/// Over sockets only an operator sees this, whose move meets a stop (`meanwhile::a_stop_beside_moves_is_a_stop`): a producer hears a
+/// stop before it looks for anybody, and where one comes while it looks, the answer is stopped and not refused
+/// (`stopping::a_stop_while_the_gates_are_asked_is_a_stop`).
 #[test]
 fn whoever_stopped_it_meant_it() {
     refuses(Gate::StopRequested, |it| it.stop_requested = true);
@@ -157,6 +160,8 @@ fn only_what_can_be_mended_is_tried_elsewhere() {
     }
 }
 
+/// Over sockets the time is not seen: a producer ends its answer as `max_duration` at the very moment
+/// (`gates::duration_ends_what_waits_for_a_backend_for_too_long`).
 #[test]
 fn budgets_are_kept() {
     allows(|it| it.migrations = Budget { used: 2, of: 3 });

@@ -129,9 +129,16 @@ fn policies(args: &Serve, origin: &Origin<'_>, listed: &[&Listed]) -> Vec<String
             faults.extend(unknown_group(&setting, group, &groups, origin));
         }
     }
-    let setting = origin.name("vouched");
-    let vouched = args.vouched.iter();
-    faults.extend(vouched.filter_map(|group| unknown_group(&setting, group, &groups, origin)));
+    let (setting, mut seen) = (origin.name("vouched"), BTreeSet::new());
+    for group in &args.vouched {
+        if !seen.insert(group) {
+            faults.push(format!(
+                "{setting} names the group {group} twice; leave one of them out"
+            ));
+        } else {
+            faults.extend(unknown_group(&setting, group, &groups, origin));
+        }
+    }
     faults
 }
 

@@ -266,6 +266,10 @@ fn groups_have_policies() {
         &[a, "--migration=small=off,small=exact"],
         &["--migration", "twice"],
     );
+    check(
+        &[a, "--vouched=small", "--vouched=small"],
+        &["--vouched", "small", "twice"],
+    );
 }
 
 #[test]

@@ -93,9 +93,8 @@ impl Exam<'_> {
         let body = added.map_or(question.body, |(body, _)| body);
         let reply = self.reply(dialect, question.path, body.clone()).await?;
         if !reply.is_text() {
-            return Err(Judged::unknown(
-                "its answer is not text alone, but reasoning or a call",
-            ));
+            let shown = "its answer is not text alone, but reasoning or a call";
+            return Err(Judged::unknown(shown).mended_by(NO_TEXT));
         }
         Ok(First {
             path: question.path,
@@ -184,6 +183,8 @@ impl Exam<'_> {
     }
 }
 
-const TOKEN_IDS: &str = "answers there go on by prefill, or not at all";
-const PREFILL: &str = "allow prefill there, take a release of the engine that has it, or leave prefill off for this backend";
-const ROUND_TRIP: &str = "above temperature 0 answers there go on by token ids, or not at all";
+const TOKEN_IDS: &str = "allow prefill for its group (--migration GROUP=prefill), or take an engine that tells ids and goes on with them";
+const PREFILL: &str = "leave its group at exact, the default; where ids are not to be had either, take a release of the engine that goes on with an answer";
+const ROUND_TRIP: &str = "nothing, for what goes on by token ids and for prefill at temperature 0; above it prefill is refused";
+const NO_TEXT: &str =
+    "name a model that answers with text alone (--model); other answers do not go on";
