@@ -44,7 +44,7 @@ test-clients: ## The stories of the SDKs, against any deployment: URL=http://HOS
 	$(if $(URL),STREAMWELD_TEST_URL=$(URL) STREAMWELD_TEST_BACKEND_LISTEN=$(BACKEND)) \
 		$(CARGO) test --locked -p streamweld-tests --test it -- clients::sdks::
 
-test-engines: ## Kill real llama.cpp servers in mid-answer: KILLS, CUTS, DRAWN, SEED (needs Python, 250 MB, half an hour)
+test-engines: ## Kill real llama.cpp servers in mid-answer: KILLS, CUTS, DRAWN, MESSAGES, SEED (needs Python, 250 MB, half an hour)
 	@scripts/test-engines.sh
 
 clients-table: ## Write the rows of docs/clients.md anew, from what the clients see

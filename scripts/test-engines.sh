@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Kills real llama.cpp servers in mid-answer, behind a Streamweld that has to go on exactly or to refuse.
-# KILLS, CUTS, BATCHED, DRAWN and SEED say how often and where; the run prints what they were.
+# KILLS, CUTS, BATCHED, DRAWN, MESSAGES and SEED say how often and where; the run prints what they were.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/llama.sh

@@ -50,6 +50,10 @@ pub(crate) fn read(body: &[u8]) -> (Answer, Own) {
             own.errors.push(chunk);
             continue;
         }
+        if chunk["type"].is_string() {
+            message(&chunk, &mut answer, &mut own);
+            continue;
+        }
         own.identities
             .insert(format!("{} {}", chunk["id"], chunk["model"]));
         answer.shapes.insert(shape(&chunk));
@@ -70,6 +74,40 @@ pub(crate) fn read(body: &[u8]) -> (Answer, Own) {
         answer.roles += usize::from(!choice["delta"]["role"].is_null());
     }
     (answer, own)
+}
+
+/// An event of a message.
+fn message(event: &Value, answer: &mut Answer, own: &mut Own) {
+    answer.shapes.insert(event["type"].to_string());
+    let figures = |usage: &Value, names: &[&str]| -> u64 {
+        names.iter().filter_map(|name| usage[*name].as_u64()).sum()
+    };
+    match event["type"].as_str() {
+        Some("message_start") => {
+            let message = &event["message"];
+            answer.roles += 1;
+            own.identities
+                .insert(format!("{} {}", message["id"], message["model"]));
+            // How much of the prompt it still knew is of the moment.
+            let prompt = ["input_tokens", "cache_read_input_tokens"];
+            answer
+                .usage
+                .push([figures(&message["usage"], &prompt), 0, 0]);
+        }
+        Some("message_delta") => {
+            answer
+                .finish
+                .extend(event["delta"]["stop_reason"].as_str().map(str::to_owned));
+            answer
+                .usage
+                .push([0, figures(&event["usage"], &["output_tokens"]), 0]);
+        }
+        Some("message_stop") => answer.ends += 1,
+        _ => answer
+            .text
+            .push_str(event["delta"]["text"].as_str().unwrap_or_default()),
+    }
+    own.open += usize::from(answer.finish.is_empty());
 }
 
 /// How many events have come, whole.

@@ -24,7 +24,7 @@ use self::engine::{Engine, Pool};
 use self::figures::Figures;
 use self::judged::{Expected, Outcome, judge};
 use self::round::{Manner, Round, round, undisturbed};
-use self::tasks::{TASKS, Task};
+use self::tasks::{MESSAGE_TASKS, TASKS, Task};
 
 /// The most that may be refused where nothing is drawn, in percent.
 const REFUSED_AT_MOST: f64 = 5.0;
@@ -47,11 +47,23 @@ async fn main() -> ExitCode {
         (Manner::Cut, times("CUTS", 200)),
     ];
     let exact = run
-        .greedy(|whole| Expected::This(whole), &kills_and_cuts)
+        .greedy(&TASKS, |whole| Expected::This(whole), &kills_and_cuts)
         .await;
     say(format!(
         "### Temperature 0, sums that do not depend on the batch\n\n{exact}"
     ));
+    let kills_and_cuts = [
+        (Manner::Kill, times("MESSAGES", 60) / 3),
+        (Manner::Cut, times("MESSAGES", 60) * 2 / 3),
+    ];
+    let messages = run
+        .greedy(
+            &MESSAGE_TASKS,
+            |whole| Expected::This(whole),
+            &kills_and_cuts,
+        )
+        .await;
+    say(format!("### Messages of Anthropic\n\n{messages}"));
     let drawn = run.drawn(times("DRAWN", 100)).await;
     say(format!("### Temperature {WARM}\n\n{drawn}"));
     let mut sigterm = Ok(Outcome::DoneBefore);
@@ -65,15 +77,20 @@ async fn main() -> ExitCode {
     if cuts > 0 {
         let mut run = Run::begin(&command, seed).await;
         batched = run
-            .greedy(|whole| Expected::Near(whole), &[(Manner::Cut, cuts)])
+            .greedy(
+                &TASKS,
+                |whole| Expected::Near(whole),
+                &[(Manner::Cut, cuts)],
+            )
             .await;
         say(format!(
             "### Temperature 0, the engine as it is by default\n\n{batched}"
         ));
     }
 
-    let wrong = exact.wrong() + batched.wrong() + drawn.wrong();
-    if wrong == 0 && sigterm.is_ok() && exact.refused_percent() <= REFUSED_AT_MOST {
+    let wrong = exact.wrong() + messages.wrong() + batched.wrong() + drawn.wrong();
+    let refused = exact.refused_percent().max(messages.refused_percent());
+    if wrong == 0 && sigterm.is_ok() && refused <= REFUSED_AT_MOST {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -83,7 +100,8 @@ async fn main() -> ExitCode {
 struct Run {
     pool: Pool,
     chance: Chance,
-    /// The uninterrupted answer to each task, and how many events it has before its last.
+    /// The uninterrupted answer to each task, and how many events it has before its last; to those about messages behind
+    /// the others.
     wholes: Vec<(Answer, usize)>,
 }
 
@@ -92,7 +110,7 @@ impl Run {
         let mut pool = Pool::new(command.to_vec(), kind());
         let [first, second] = pool.two().await;
         let mut wholes = Vec::new();
-        for task in &TASKS {
+        for task in TASKS.iter().chain(&MESSAGE_TASKS) {
             wholes.push(undisturbed(&first, task).await);
         }
         pool.put(first);
@@ -107,6 +125,7 @@ impl Run {
     /// Nothing is drawn: what comes is known to the character.
     async fn greedy(
         &mut self,
+        tasks: &[Task],
         expected: fn(&Answer) -> Expected<'_>,
         times: &[(Manner, u64)],
     ) -> Figures {
@@ -115,20 +134,26 @@ impl Run {
             .iter()
             .flat_map(|(manner, times)| (0..*times).map(|_| *manner));
         for manner in each {
-            let at = self.chance.below(TASKS.len());
-            let (whole, events) = self.wholes[at].clone();
+            let task = &tasks[self.chance.below(tasks.len())];
+            let (whole, events) = self.whole(task);
             let mut after = vec![1 + self.chance.below(events)];
             // Whoever was cut off may be asked again, whoever was killed may not, and two are all there are.
             if manner == Manner::Cut && self.chance.below(3) == 0 {
                 after.push(after[0] + 1 + self.chance.below(events));
             }
             let (_, outcome) = self
-                .round(&TASKS[at], 0.0, &after, manner, expected(&whole))
+                .round(task, 0.0, &after, manner, expected(&whole))
                 .await;
-            figures.add(&TASKS[at], manner, &outcome);
+            figures.add(task, manner, &outcome);
             progress(&figures);
         }
         figures
+    }
+
+    fn whole(&self, task: &Task) -> (Answer, usize) {
+        let mut all = TASKS.iter().chain(&MESSAGE_TASKS);
+        let at = all.position(|other| other.name() == task.name());
+        self.wholes[at.expect("one of them")].clone()
     }
 
     /// Every token is drawn: what comes is known by nobody.

@@ -8,6 +8,7 @@ mod application;
 mod browser;
 mod chromium;
 mod compressed;
+mod continued;
 mod curl;
 mod cuts;
 mod deployment;

@@ -49,7 +49,10 @@ async fn one_backend_is_shown_with_evidence_and_remedy() {
         "chat.prefill            ok       wrote",
         "chat.token_ids          PROBLEM  the backend did not tell",
         "-> allow prefill for its group",
+        "messages.prefill        ok       wrote",
+        "messages.count          ok       counts",
         "A chat that was cut can go on there, by prefill.",
+        "A message that was cut can go on there, by prefill.",
     ] {
         assert!(table.contains(said), "{said:?} is not in {table}");
     }
@@ -86,6 +89,24 @@ async fn one_at_which_nothing_goes_on_is_3() {
             "{table}"
         );
     }
+}
+
+/// Its answers cost money: it need not even be there.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_hosted_service_nothing_is_asked() {
+    let fake = Fake::start(Kind::LlamaCpp, Flaw::Nothing).await;
+    let (code, table) = doctor(&[&fake.url, "--engine", "anthropic"]).await;
+    assert_eq!((code, fake.asked().len()), (3, 0), "{table}");
+    for said in [
+        "messages.prefill  unknown  models up to Claude 4.5 go on",
+        "vouch for it (--vouched)",
+        "A message that was cut cannot go on there.",
+    ] {
+        assert!(table.contains(said), "{said:?} is not in {table}");
+    }
+    let (_, report) = report(&[&fake.url, "--engine", "anthropic"]).await;
+    let methods = &report["backends"][0]["methods"]["anthropic_messages"];
+    assert_eq!(methods, &serde_json::json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

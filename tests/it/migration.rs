@@ -12,6 +12,7 @@ mod gates;
 mod kept;
 mod leak;
 mod meanwhile;
+mod messages;
 mod ordered;
 mod random;
 mod requests;

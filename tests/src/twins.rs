@@ -158,6 +158,7 @@ pub fn engine(script: &Script) -> Engine {
         Some(streamweld_mock::Engine::Vllm) => Engine::Vllm,
         Some(streamweld_mock::Engine::Sglang) => Engine::Sglang,
         Some(streamweld_mock::Engine::LlamaCpp) => Engine::LlamaCpp,
+        Some(streamweld_mock::Engine::Anthropic) => Engine::Anthropic,
         None => Engine::Unknown,
     }
 }
@@ -174,7 +175,9 @@ impl Twins {
     #[must_use]
     pub fn attempts(&self) -> Vec<Request> {
         let mut requests = self.mocks[0].recorder().requests();
-        requests.retain(|request| request.method == "POST" && request.path().starts_with("/v1/"));
+        // Tokens are counted beside them.
+        let is_attempt = |path: &str| path.contains("/v1/") && !path.ends_with("/count_tokens");
+        requests.retain(|request| request.method == "POST" && is_attempt(request.path()));
         requests
     }
 

@@ -50,6 +50,13 @@ impl Blocks {
             .collect()
     }
 
+    /// A reason ahead of the end of its blocks was none: it was not shown either.
+    pub(crate) fn resume(&mut self) {
+        if !self.open.is_empty() {
+            self.reason = None;
+        }
+    }
+
     fn start(&mut self, index: u32) {
         if self.open.len() < MAX_PARTS {
             self.open.insert(index);

@@ -5,6 +5,7 @@
 //! how tokens are chosen, and one that passes unseen makes an answer that is silently another.
 
 mod members;
+mod messages;
 
 use std::collections::BTreeSet;
 
@@ -100,14 +101,13 @@ impl Asked {
     /// # Errors
     /// Nothing of it can be relied on.
     pub fn read(dialect: Dialect, body: &[u8]) -> Result<Self, Unreadable> {
-        let own = match dialect {
-            Dialect::OpenAiChat => members::CHAT,
-            Dialect::OpenAiCompletions => members::COMPLETIONS,
-            Dialect::OpenAiResponses
-            | Dialect::AnthropicMessages
-            | Dialect::Gemini
-            | Dialect::Mcp
-            | Dialect::Generic => return Err(Unreadable::Dialect),
+        let tables: &[Table] = match dialect {
+            Dialect::OpenAiChat => &[members::CHAT, members::COMMON],
+            Dialect::OpenAiCompletions => &[members::COMPLETIONS, members::COMMON],
+            Dialect::AnthropicMessages => &[messages::MESSAGES],
+            Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Mcp | Dialect::Generic => {
+                return Err(Unreadable::Dialect);
+            }
         };
         let Ok(Value::Object(members)) = serde_json::from_slice(body) else {
             return Err(Unreadable::NoObject);
@@ -121,7 +121,7 @@ impl Asked {
             if value.is_null() {
                 continue;
             }
-            let mut known = own.iter().chain(members::COMMON);
+            let mut known = tables.iter().copied().flatten();
             match known.find(|(known, _)| known == name) {
                 Some((_, member)) => asked.see(*member, value),
                 None => {
@@ -129,10 +129,11 @@ impl Asked {
                 }
             }
         }
-        if members
-            .get("tool_choice")
-            .is_some_and(|choice| choice == "none")
-        {
+        let forbids = |choice: &Value| match dialect {
+            Dialect::AnthropicMessages => choice.get("type").is_some_and(|kind| kind == "none"),
+            _ => choice == "none",
+        };
+        if members.get("tool_choice").is_some_and(forbids) {
             asked.hazards.remove(&Hazard::Tools);
         }
         if members.get("messages").is_some_and(ends_with_an_answer) {

@@ -15,11 +15,21 @@ pub fn is_beginning(dialect: Dialect, event: &Event<'_>) -> bool {
     match dialect {
         Dialect::OpenAiChat | Dialect::OpenAiCompletions => rejoin::says_nothing(&data),
         Dialect::AnthropicMessages => {
-            let kind = kind(&data);
-            matches!(
-                kind.as_deref(),
-                Some("message_start" | "content_block_start" | "ping")
-            )
+            let Ok(frame) = serde_json::from_str::<Value>(&data) else {
+                return false;
+            };
+            match frame["type"].as_str() {
+                Some("message_start" | "ping") => true,
+                // A call says which tool, and reasoning that is not shown comes as a whole.
+                Some("content_block_start") => {
+                    let block = &frame["content_block"];
+                    let is_empty = |name: &str| block[name].as_str().is_none_or(str::is_empty);
+                    matches!(block["type"].as_str(), Some("text" | "thinking"))
+                        && is_empty("text")
+                        && is_empty("thinking")
+                }
+                _ => false,
+            }
         }
         Dialect::OpenAiResponses => {
             let kind = kind(&data);
@@ -82,6 +92,21 @@ mod tests {
     fn the_other_dialects_name_their_beginnings() {
         let data = r#"{"type":"message_start","message":{}}"#;
         check(Dialect::AnthropicMessages, data, true);
+        let begin =
+            |block: &str| format!(r#"{{"type":"content_block_start","content_block":{block}}}"#);
+        for block in [
+            r#"{"type":"text","text":""}"#,
+            r#"{"type":"thinking","thinking":"","signature":""}"#,
+        ] {
+            check(Dialect::AnthropicMessages, &begin(block), true);
+        }
+        for block in [
+            r#"{"type":"text","text":"a"}"#,
+            r#"{"type":"tool_use","id":"t","name":"n","input":{}}"#,
+            r#"{"type":"redacted_thinking","data":"x"}"#,
+        ] {
+            check(Dialect::AnthropicMessages, &begin(block), false);
+        }
         let data = r#"{"type":"content_block_delta"}"#;
         check(Dialect::AnthropicMessages, data, false);
         check(

@@ -2,7 +2,7 @@
 //!
 //! What is not changed keeps every byte. Limits are lowered by what was shown, so that both parts together keep them.
 
-use crate::{Dialect, Engine, edit::Edits, members::Members};
+use crate::{Dialect, Engine, Method, edit::Edits, members::Members};
 
 /// How to go on.
 #[derive(Clone, Copy, Debug)]
@@ -48,17 +48,26 @@ impl Continuation<'_> {
     /// There is none.
     pub fn body(&self, dialect: Dialect, first: &str) -> Result<String, NotContinued> {
         let members = Members::read(first).ok_or(NotContinued::NoObject)?;
+        let method = match self.so_far {
+            SoFar::Ids(_) => Method::TokenIds,
+            SoFar::Text(_) => Method::Prefill,
+        };
+        if !self.engine.methods(dialect).contains(&method) {
+            return Err(NotContinued::Dialect);
+        }
         let mut edits = Edits::new(first);
         let mut added = String::new();
         self.limits(&members, &mut edits)?;
         match (dialect, self.so_far) {
             // An empty message of the assistant is not the same as none.
-            (Dialect::OpenAiChat | Dialect::OpenAiCompletions, SoFar::Text("")) => {}
+            (
+                Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::AnthropicMessages,
+                SoFar::Text(""),
+            ) => {}
+            // There a message of the assistant behind all others is gone on with, without a word.
+            (Dialect::AnthropicMessages, SoFar::Text(text)) => open(&members, &mut edits, text)?,
             (Dialect::OpenAiChat, SoFar::Text(text)) => {
-                let messages = members.list("messages");
-                let messages = messages.ok_or(NotContinued::Missing("messages"))?;
-                let message = format!(r#",{{"role":"assistant","content":{}}}"#, json(text));
-                edits.append(messages, message);
+                open(&members, &mut edits, text)?;
                 members.set(&mut edits, &mut added, "continue_final_message", "true");
                 members.set(&mut edits, &mut added, "add_generation_prompt", "false");
             }
@@ -69,7 +78,7 @@ impl Continuation<'_> {
                 }
                 Engine::Sglang => members.set(&mut edits, &mut added, "input_ids", &list(ids)),
                 // Its chat takes no ids.
-                Engine::LlamaCpp => return Err(NotContinued::Dialect),
+                Engine::LlamaCpp | Engine::Anthropic => return Err(NotContinued::Dialect),
             },
             (Dialect::OpenAiCompletions, SoFar::Ids(ids)) => {
                 let prompt = members
@@ -86,14 +95,10 @@ impl Continuation<'_> {
                 };
                 edits.replace(prompt, json(&(before + text)));
             }
-            (
-                Dialect::OpenAiResponses
-                | Dialect::AnthropicMessages
-                | Dialect::Gemini
-                | Dialect::Mcp
-                | Dialect::Generic,
-                _,
-            ) => return Err(NotContinued::Dialect),
+            (Dialect::AnthropicMessages, SoFar::Ids(_))
+            | (Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Mcp | Dialect::Generic, _) => {
+                return Err(NotContinued::Dialect);
+            }
         }
         edits.append_member(&added);
         Ok(edits.apply())
@@ -116,6 +121,15 @@ impl Continuation<'_> {
         }
         Ok(())
     }
+}
+
+/// Puts the answer so far behind the messages.
+fn open<'t>(members: &Members<'t>, edits: &mut Edits<'t>, text: &str) -> Result<(), NotContinued> {
+    let messages = members.list("messages");
+    let messages = messages.ok_or(NotContinued::Missing("messages"))?;
+    let message = format!(r#",{{"role":"assistant","content":{}}}"#, json(text));
+    edits.append(messages, message);
+    Ok(())
 }
 
 fn json(text: &str) -> String {

@@ -78,6 +78,7 @@ impl Added {
         let unasked = match engine {
             Engine::Vllm => Some(Unasked::Null),
             Engine::Sglang => (dialect == Dialect::OpenAiCompletions).then_some(Unasked::Nothing),
+            Engine::Anthropic => return None,
             Engine::LlamaCpp => {
                 return Some(Self::to_llama_cpp(&members, edits, dialect, greedy));
             }
@@ -91,7 +92,7 @@ impl Added {
         let asked: Options = asked.unwrap_or_default();
         added.last = !asked.include_usage;
         let unasked = match engine {
-            Engine::Vllm | Engine::LlamaCpp => Unasked::Nothing,
+            Engine::Vllm | Engine::LlamaCpp | Engine::Anthropic => Unasked::Nothing,
             Engine::Sglang => Unasked::Null,
         };
         added.running = (!asked.continuous_usage_stats).then_some(unasked);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::Dialect;
 
-/// An engine that is known by its own words, never by where it is: what it does with an answer that it is given differs
+/// An engine that is known by its own words, or by those of its operator, never by where it is: what it does with an answer that it is given differs
 /// from one to the next, and some do it silently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
@@ -14,6 +14,8 @@ pub enum Engine {
     Sglang,
     /// The server of llama.cpp.
     LlamaCpp,
+    /// Anthropic's own service, or one that is the same. Nothing that it says shows that it is: its operator says so.
+    Anthropic,
 }
 
 /// How an engine is told to go on.
@@ -44,6 +46,7 @@ impl Engine {
             Self::Vllm => "vllm",
             Self::Sglang => "sglang",
             Self::LlamaCpp => "llama_cpp",
+            Self::Anthropic => "anthropic",
         }
     }
 
@@ -52,12 +55,17 @@ impl Engine {
     #[must_use]
     pub fn methods(self, dialect: Dialect) -> &'static [Method] {
         match (self, dialect) {
-            (_, Dialect::OpenAiChat | Dialect::OpenAiCompletions) => {
-                &[Method::TokenIds, Method::Prefill]
-            }
+            (
+                Self::Vllm | Self::Sglang | Self::LlamaCpp,
+                Dialect::OpenAiChat | Dialect::OpenAiCompletions,
+            ) => &[Method::TokenIds, Method::Prefill],
+            // vLLM and SGLang take a message of the assistant there for a turn that is over.
+            (Self::Anthropic | Self::LlamaCpp, Dialect::AnthropicMessages) => &[Method::Prefill],
             (
                 _,
-                Dialect::OpenAiResponses
+                Dialect::OpenAiChat
+                | Dialect::OpenAiCompletions
+                | Dialect::OpenAiResponses
                 | Dialect::AnthropicMessages
                 | Dialect::Gemini
                 | Dialect::Mcp

@@ -104,8 +104,8 @@ pub use recognise::recognise;
 pub use rejoin::{Before, Identity, Rejoin, Rejoined};
 pub use request::{RequestBody, RequestScan, RequestShape};
 pub use told::{
-    BadReply, Description, MODELS, Question, Reply, Served, ask_chat, ask_completion, model_of,
-    prompt_of, read_refusal, read_text, read_tokens,
+    BadReply, COUNT, Description, MODELS, Question, Reply, Served, ask_chat, ask_completion,
+    ask_count, ask_message, model_of, prompt_of, read_count, read_refusal, read_text, read_tokens,
 };
 pub use trail::{Ids, NoIds, Trail, prompt_ids, text_of};
 pub use transcript::{Part, ToolCall, Transcript, Usage};

@@ -133,6 +133,9 @@ impl Judge {
         if let Some(Verdict::Failed(_)) = self.verdict {
             self.verdict = None;
         }
+        if let Reading::Anthropic(blocks) = &mut self.reading {
+            blocks.resume();
+        }
     }
 
     /// Whether everything started has its success reason, and as much was started as was asked for.

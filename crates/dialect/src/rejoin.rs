@@ -1,16 +1,21 @@
-//! One answer across a seam: the chunks of a continuation, written as the rest of the answer that they continue.
+//! One answer across a seam: the events of a continuation, written as the rest of the answer that they continue.
 //!
 //! The reader began with one answer and must not see that there were two requests: the id, time and model are those of
 //! the first, there is no second beginning, what was asked for again at the seam is not shown twice, and the counts add
 //! up. Everything else passes as upstream wrote it, to the byte.
 
-use std::collections::VecDeque;
+mod chunks;
+mod messages;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use streamweld_sse::Event;
 
-use crate::edit::{Edits, is_filled, wire_lines};
+pub(crate) use chunks::says_nothing;
+
+use self::chunks::Chunks;
+use self::messages::Messages;
+use crate::{Dialect, Transcript};
 
 /// What the first part of an answer fixed for all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,20 +37,19 @@ pub struct Before {
     pub completion_tokens: u64,
 }
 
-/// The chunks of one continuation, in their order.
+/// The events of one continuation, in their order.
 #[derive(Clone, Debug)]
-pub struct Rejoin {
-    identity: Identity,
-    before: Before,
-    /// What has to come before anything is new.
-    overlap: String,
-    /// Ids that come again, of a character that was not whole.
-    again: VecDeque<u32>,
-    /// The reader has seen them, so that they have to be the same.
-    seen: bool,
+pub struct Rejoin(Form);
+
+#[derive(Clone, Debug)]
+enum Form {
+    /// Of chat and completions.
+    Chunks(Chunks),
+    /// Of Anthropic.
+    Messages(Box<Messages>),
 }
 
-/// What a chunk of a continuation is to the reader.
+/// What an event of a continuation is to the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejoined {
     /// The wire lines of it, without an id line and without the blank line.
@@ -70,174 +74,82 @@ impl Identity {
             model: text(chunk.model),
         }
     }
+
+    fn shown(answer: &Transcript) -> Self {
+        let json = |text: &str| serde_json::to_string(text).expect("text is JSON");
+        Self {
+            id: answer.id().map(json),
+            created: answer.created().map(|created| created.to_string()),
+            model: answer.model().map(json),
+        }
+    }
 }
 
 impl Rejoin {
-    /// Behind an answer of which `overlap` has to come again.
+    /// Behind the chunks of an answer of which `overlap` has to come again.
     #[must_use]
     pub fn new(identity: Identity, before: Before, overlap: &str) -> Self {
-        Self {
-            identity,
-            before,
-            overlap: overlap.to_owned(),
-            again: VecDeque::new(),
-            seen: false,
+        Self(Form::Chunks(Chunks::new(identity, before, overlap)))
+    }
+
+    /// Behind what was shown of an answer, of which `overlap` has to come again.
+    #[must_use]
+    pub fn behind(shown: &Transcript, before: Before, overlap: &str) -> Self {
+        match shown.dialect() {
+            Dialect::AnthropicMessages => {
+                let messages = Messages::new(shown.message(), before, overlap);
+                Self(Form::Messages(Box::new(messages)))
+            }
+            _ => Self::new(Identity::shown(shown), before, overlap),
         }
     }
 
     /// Ids that were told already come again, because a continuation cannot begin within a character. Where the app has
-    /// `seen` them, others in their place are another answer.
+    /// `seen` them, others in their place are another answer. Messages have none.
     #[must_use]
     pub fn with_again(mut self, ids: &[u32], seen: bool) -> Self {
-        self.again.extend(ids);
-        self.seen = seen;
+        if let Form::Chunks(chunks) = &mut self.0 {
+            chunks.expect_ids(ids, seen);
+        }
         self
     }
 
     /// Whether everything that had to come again has come.
     #[must_use]
     pub fn is_joined(&self) -> bool {
-        self.overlap.is_empty()
+        match &self.0 {
+            Form::Chunks(chunks) => chunks.is_joined(),
+            Form::Messages(messages) => messages.is_joined(),
+        }
     }
 
-    /// The next chunk. One that is no chunk of this API passes as it is.
+    /// The next event. One that is none of this API passes as it is.
     pub fn event(&mut self, event: &Event<'_>) -> Rejoined {
-        let data = event.data();
-        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(&data) else {
-            return if self.is_joined() {
-                Rejoined::Lines(wire_lines(event, &data))
-            } else {
-                Rejoined::Broken
-            };
-        };
-        let mut edits = Edits::new(&data);
-        let mut shows = chunk.choices.is_empty();
-        for choice in &chunk.choices {
-            match self.choice(choice, &mut edits) {
-                Some(true) => shows = true,
-                Some(false) => {}
-                None => return Rejoined::Broken,
-            }
-        }
-        self.count(chunk.usage.as_ref(), &mut edits);
-        if !shows || !self.is_joined() {
-            return Rejoined::Nothing;
-        }
-        self.name(&chunk, &mut edits);
-        Rejoined::Lines(wire_lines(event, &edits.apply()))
-    }
-
-    /// Whether a choice shows anything new; `None` if it belongs to another answer.
-    fn choice<'a>(&mut self, choice: &Choice<'a>, edits: &mut Edits<'a>) -> Option<bool> {
-        let delta = choice.delta.as_ref();
-        let finishes = choice.finish_reason.is_some_and(is_filled);
-        // A beginning says who speaks; the reader knows.
-        if let Some(role) = delta.and_then(|delta| delta.role) {
-            edits.remove_member(role);
-        }
-        let mut is_new = finishes || delta.is_some_and(Delta::has_more);
-        // That of a continuation has the answer in it.
-        if let Some(prompt) = choice.prompt_token_ids.filter(|ids| is_filled(ids)) {
-            edits.nullify(prompt);
-        }
-        let written = delta.map_or(choice.text, |delta| delta.content);
-        if let Some(raw) = written.filter(|raw| is_filled(raw)) {
-            let text: String = serde_json::from_str(raw.get()).ok()?;
-            let new = self.swallow(&text)?;
-            is_new |= !new.is_empty();
-            if new.len() < text.len() {
-                edits.replace(raw, serde_json::to_string(new).ok()?);
-            }
-        }
-        if is_new && !self.is_joined() {
-            return None;
-        }
-        // Of a character that takes several tokens the first come without text.
-        let tells = match choice.token_ids.filter(|ids| is_filled(ids)) {
-            Some(raw) if self.is_joined() => self.ids(raw, edits)?,
-            _ => false,
-        };
-        Some(is_new || tells)
-    }
-
-    /// Whether there are ids that were not told; `None` if they are others than those that were seen.
-    fn ids<'a>(&mut self, raw: &'a RawValue, edits: &mut Edits<'a>) -> Option<bool> {
-        if self.again.is_empty() {
-            return Some(true);
-        }
-        let mut ids: VecDeque<u32> = serde_json::from_str(raw.get()).ok()?;
-        while let (Some(told), Some(id)) = (self.again.front(), ids.front()) {
-            if self.seen && told != id {
-                return None;
-            }
-            self.again.pop_front();
-            ids.pop_front();
-        }
-        edits.replace(raw, serde_json::to_string(&ids).ok()?);
-        Some(!ids.is_empty())
-    }
-
-    /// What of a text is new; `None` if it is another one than what had to come.
-    fn swallow<'t>(&mut self, text: &'t str) -> Option<&'t str> {
-        if let Some(new) = text.strip_prefix(self.overlap.as_str()) {
-            self.overlap.clear();
-            return Some(new);
-        }
-        self.overlap = self.overlap.strip_prefix(text)?.to_owned();
-        Some("")
-    }
-
-    /// Adds up: what has to come again is counted by the backend as it is here, once.
-    fn count<'a>(&self, usage: Option<&Usage<'a>>, edits: &mut Edits<'a>) {
-        let Some(usage) = usage else { return };
-        let number = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse::<u64>().ok());
-        let Some(count) = number(usage.completion_tokens) else {
-            return;
-        };
-        let completion = self.before.completion_tokens + count;
-        // The backend counts what it was given of the answer as a part of its prompt.
-        let told = number(usage.prompt_tokens);
-        let of_prompt = told.map(|told| told.saturating_sub(self.before.completion_tokens));
-        let prompt = self.before.prompt_tokens.or(of_prompt);
-        for (raw, figure) in [
-            (usage.prompt_tokens, prompt),
-            (usage.completion_tokens, Some(completion)),
-            (usage.total_tokens, prompt.map(|prompt| prompt + completion)),
-        ] {
-            if let (Some(raw), Some(figure)) = (raw, figure) {
-                edits.replace(raw, figure.to_string());
-            }
-        }
-    }
-
-    fn name<'a>(&self, chunk: &Chunk<'a>, edits: &mut Edits<'a>) {
-        for (raw, first) in [
-            (chunk.id, &self.identity.id),
-            (chunk.created, &self.identity.created),
-            (chunk.model, &self.identity.model),
-        ] {
-            if let (Some(raw), Some(first)) = (raw, first) {
-                edits.replace(raw, first.clone());
-            }
+        match &mut self.0 {
+            Form::Chunks(chunks) => chunks.event(event),
+            Form::Messages(messages) => messages.event(event),
         }
     }
 }
 
-/// Whether a chunk has choices, and none of them says anything.
-pub(crate) fn says_nothing(data: &str) -> bool {
-    let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
-        return false;
-    };
-    let says = |choice: &Choice<'_>| {
-        let delta = choice.delta.as_ref();
-        let written = delta.map_or(choice.text, |delta| delta.content);
-        let more = delta.is_some_and(Delta::has_more);
-        more || [written, choice.finish_reason]
-            .into_iter()
-            .flatten()
-            .any(is_filled)
-    };
-    !chunk.choices.is_empty() && !chunk.choices.iter().any(says)
+/// What has to come before anything is new.
+#[derive(Clone, Debug)]
+struct Overlap(String);
+
+impl Overlap {
+    fn is_over(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What of a text is new; `None` if it is another one than what had to come.
+    fn swallow<'t>(&mut self, text: &'t str) -> Option<&'t str> {
+        if let Some(new) = text.strip_prefix(self.0.as_str()) {
+            self.0.clear();
+            return Some(new);
+        }
+        self.0 = self.0.strip_prefix(text)?.to_owned();
+        Some("")
+    }
 }
 
 #[derive(Deserialize)]
@@ -248,77 +160,6 @@ struct Named<'a> {
     created: Option<&'a RawValue>,
     #[serde(borrow)]
     model: Option<&'a RawValue>,
-}
-
-/// The members of a chunk that a seam changes; values keep their place in the text.
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    created: Option<&'a RawValue>,
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    #[serde(borrow)]
-    usage: Option<Usage<'a>>,
-    #[serde(borrow)]
-    choices: Vec<Choice<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(borrow)]
-    delta: Option<Delta<'a>>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    finish_reason: Option<&'a RawValue>,
-    #[serde(borrow)]
-    token_ids: Option<&'a RawValue>,
-    #[serde(borrow)]
-    prompt_token_ids: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Delta<'a> {
-    #[serde(borrow)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
-    #[serde(borrow)]
-    function_call: Option<&'a RawValue>,
-    #[serde(borrow)]
-    reasoning_content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    reasoning: Option<&'a RawValue>,
-    #[serde(borrow)]
-    refusal: Option<&'a RawValue>,
-}
-
-impl Delta<'_> {
-    /// It shows something that is not text.
-    fn has_more(&self) -> bool {
-        let others = [
-            self.tool_calls,
-            self.function_call,
-            self.reasoning_content,
-            self.reasoning,
-            self.refusal,
-        ];
-        others.into_iter().flatten().any(is_filled)
-    }
-}
-
-#[derive(Deserialize)]
-struct Usage<'a> {
-    #[serde(borrow)]
-    prompt_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    completion_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    total_tokens: Option<&'a RawValue>,
 }
 
 #[cfg(test)]

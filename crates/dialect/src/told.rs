@@ -3,6 +3,7 @@
 //! An engine is known by two words of its own that agree: who it says owns a model, and the page on which it describes
 //! itself. One of them alone may be a gateway's, which shows the models of others and behaves as none of them.
 
+mod count;
 mod question;
 mod reply;
 mod request;
@@ -12,9 +13,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use count::{COUNT, ask_count, read_count};
 pub use question::{Question, model_of, prompt_of, read_refusal, read_text, read_tokens};
 pub use reply::{BadReply, Reply};
-pub use request::{ask_chat, ask_completion};
+pub use request::{ask_chat, ask_completion, ask_message};
 
 use crate::Engine;
 
@@ -77,6 +79,7 @@ impl Engine {
             Self::Vllm => &["/version"],
             Self::Sglang => &["/server_info", "/get_server_info"],
             Self::LlamaCpp => &["/props"],
+            Self::Anthropic => &[],
         }
     }
 
@@ -112,6 +115,7 @@ impl Engine {
                 weights: BTreeMap::new(),
                 settings: take(&["model_path", "chat_template", "bos_token", "eos_token"]),
             },
+            Self::Anthropic => return None,
         };
         // A page without this is somebody else's.
         description.version.is_some().then_some(description)

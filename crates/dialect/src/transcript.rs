@@ -18,6 +18,7 @@ use streamweld_sse::Event;
 
 use crate::{Dialect, recognise};
 
+pub(crate) use anthropic::{Block, Input, Message};
 pub(crate) use responses::Response;
 
 /// The reading of one answer so far. For a generic stream it stays empty, unless its first event shows that it is written
@@ -42,6 +43,7 @@ pub struct Transcript {
     reasoning_events: u64,
     tally: Tally,
     response: Response,
+    message: Message,
 }
 
 /// A choice or candidate; a content block of Anthropic; an output item of Responses.
@@ -100,6 +102,7 @@ impl Transcript {
             reasoning_events: 0,
             tally: Tally::default(),
             response: Response::default(),
+            message: Message::default(),
         }
     }
 
@@ -191,9 +194,27 @@ impl Transcript {
         &self.reasoning
     }
 
-    /// How many events carried reasoning.
-    pub fn reasoning_events(&self) -> u64 {
-        self.reasoning_events
+    /// Whether reasoning was shown, or a part of the answer begun that is for it.
+    pub fn has_reasoning(&self) -> bool {
+        self.reasoning_events > 0 || self.message.reasons()
+    }
+
+    /// Whether a message has something that is neither text, nor reasoning, nor a call: a block or a delta of another
+    /// kind. Of the other dialects that is not told.
+    pub fn has_other_parts(&self) -> bool {
+        self.message.has_other_parts()
+    }
+
+    /// Whether something is behind which nobody knows what would have come: a choice with its finish reason, or the last
+    /// block of a message, closed.
+    pub fn is_at_an_end(&self) -> bool {
+        match self.dialect {
+            Dialect::AnthropicMessages => {
+                let last = self.parts.values().last();
+                !self.reasons.is_empty() || last == Some(&Part::Closed)
+            }
+            _ => self.parts.values().any(|part| *part == Part::Closed),
+        }
     }
 
     /// How many events carried output of any kind.
@@ -228,6 +249,11 @@ impl Transcript {
     /// Whether anything of an answer was read (Anthropic: `message_start`).
     pub(crate) fn has_begun(&self) -> bool {
         self.began
+    }
+
+    /// What a message of Anthropic looks like so far.
+    pub(crate) fn message(&self) -> &Message {
+        &self.message
     }
 
     /// What a response of the Responses API looks like so far.

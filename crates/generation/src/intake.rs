@@ -73,6 +73,8 @@ impl Intake {
     /// Another body comes, which begins with a whole event: what is left of a block is forgotten.
     pub(crate) fn begin_again(&mut self) {
         self.decoder = Decoder::new(self.limits);
+        // The end that it belongs to was none.
+        self.held = None;
     }
 
     /// How the chunks of the body that comes are read.
@@ -147,9 +149,15 @@ impl Intake {
                         Shown::Same | Shown::Nothing => encode_lines(&event, self.retry, out),
                     });
                 }
+                OnEvent::Hold if shown == Shown::Nothing => {}
                 OnEvent::Hold => {
                     let mut lines = Vec::new();
-                    encode_lines(&event, self.retry, &mut lines);
+                    match &shown {
+                        Shown::Lines(shown) => lines.extend_from_slice(shown),
+                        Shown::Same | Shown::Nothing => {
+                            encode_lines(&event, self.retry, &mut lines);
+                        }
+                    }
                     if let Some(held) = self.held.replace(lines) {
                         stage(&mut |out| out.extend_from_slice(&held));
                     }

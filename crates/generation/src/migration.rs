@@ -8,12 +8,14 @@
 //! | `backends` | the seam to whoever knows the backends |
 //! | `mover` | from a trigger to the backend that goes on, or to the gates that refuse |
 //! | `shown`, `places` | what it knows of the answer, and who is asked |
+//! | `inquiry` | what one that could go on is asked beforehand |
 //! | `seam` | whether what comes is the rest of the answer, before any of it is shown |
 //! | `order` | an operator's wish, and what became of it |
 
 mod backends;
 pub mod cut;
 pub mod gates;
+mod inquiry;
 mod mover;
 mod order;
 mod places;
@@ -27,5 +29,5 @@ pub(crate) use self::order::Asked;
 pub use self::order::{Judged, Order, Report};
 pub use self::shown::with_more;
 pub use self::snapshot::{
-    Answer, Budget, Count, JournalState, Kept, Policy, Probed, Snapshot, Target, Trigger,
+    Answer, Budget, Count, JournalState, Kept, NoCount, Policy, Probed, Snapshot, Target, Trigger,
 };

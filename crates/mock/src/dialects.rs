@@ -254,7 +254,10 @@ impl Part {
         Self {
             choices: facts.choices,
             finish: facts.finish.clone(),
-            voice: engine::voice(facts, plan, script, ask),
+            voice: match script.engine.filter(|_| plan.is_message) {
+                Some(engine) => Box::new(anthropic::Anthropic::of(engine, facts)),
+                None => engine::voice(facts, plan, script, ask),
+            },
             text,
         }
     }

@@ -1,4 +1,4 @@
-//! The mock as an inference engine: vLLM, SGLang or llama.cpp, as each is seen from outside.
+//! The mock as an inference engine: vLLM, SGLang, llama.cpp or Anthropic's service, as each is seen from outside.
 //!
 //! Without an engine the mock plays a score. With one it has a tokeniser, a chat template and a model,
 //! so a request that carries the beginning of an answer is continued because the model, given those very
@@ -24,7 +24,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Ask, Script};
+use crate::{Ask, Dialect, Script};
 
 pub use faults::{Faults, Refuse};
 pub use order::{Message, Order};
@@ -43,11 +43,13 @@ pub enum Engine {
     Sglang,
     /// The server of llama.cpp.
     LlamaCpp,
+    /// Anthropic's own service, for messages.
+    Anthropic,
 }
 
 impl Engine {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Vllm, Self::Sglang, Self::LlamaCpp];
+    /// Those that serve chat and completions.
+    pub const OPENAI: [Self; 3] = [Self::Vllm, Self::Sglang, Self::LlamaCpp];
 
     /// Its name in scripts.
     pub fn as_str(self) -> &'static str {
@@ -55,6 +57,16 @@ impl Engine {
             Self::Vllm => "vllm",
             Self::Sglang => "sglang",
             Self::LlamaCpp => "llama_cpp",
+            Self::Anthropic => "anthropic",
+        }
+    }
+
+    /// Whether it goes on with answers of a dialect, as itself.
+    fn serves(self, dialect: Dialect) -> bool {
+        match dialect {
+            Dialect::OpenAiChat | Dialect::OpenAiCompletions => self != Self::Anthropic,
+            Dialect::AnthropicMessages => matches!(self, Self::LlamaCpp | Self::Anthropic),
+            Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Generic => false,
         }
     }
 
@@ -64,6 +76,7 @@ impl Engine {
             Self::Vllm => "vllm",
             Self::Sglang => "sglang",
             Self::LlamaCpp => "llamacpp",
+            Self::Anthropic => "anthropic",
         }
     }
 
@@ -72,6 +85,7 @@ impl Engine {
         match self {
             Self::Vllm | Self::Sglang => "uvicorn",
             Self::LlamaCpp => "llama.cpp",
+            Self::Anthropic => "cloudflare",
         }
     }
 }

@@ -21,7 +21,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! With [`Script::engine`] it is an inference engine: vLLM, SGLang or llama.cpp as seen from outside, with
+//! With [`Script::engine`] it is an inference engine: vLLM, SGLang, llama.cpp or Anthropic as seen from outside, with
 //! token ids, a chat template and a model that can be told to go on with an answer.
 //!
 //! What it serves: the dialects on their usual paths (any prefix), `/feed` and `/generic` as plain

@@ -13,6 +13,9 @@ pub(crate) fn whole(script: &Script, ask: &Ask) -> Vec<u8> {
     let (facts, text) = settle(script, ask);
     if let Some(plan) = Plan::of(script, ask) {
         let (facts, text) = engine::settle(facts, script, &plan);
+        if plan.is_message {
+            return dialects::anthropic_message(&facts, &text.whole()).into_bytes();
+        }
         return engine::whole(&facts, &plan, &text.whole());
     }
     let text = text.whole();

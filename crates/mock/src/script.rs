@@ -99,7 +99,7 @@ pub struct Script {
     pub continues: bool,
 
     // Who says it.
-    /// The inference engine that the mock is, for chat and completions. Default: none.
+    /// The inference engine that the mock is, for chat, completions and messages. Default: none.
     pub engine: Option<Engine>,
     /// What goes wrong when the engine is told to go on.
     pub faults: Faults,

@@ -174,6 +174,7 @@ async fn ask(app: &App, member: &Member) {
                 settled = examination.settled(),
                 chat = ?examination.chat.methods,
                 completions = ?examination.completions.methods,
+                messages = ?examination.messages.methods,
                 "backend examined"
             );
             examination

@@ -111,6 +111,7 @@ fn engine(engine: fleet::Engine) -> Option<Engine> {
         fleet::Engine::Vllm => Some(Engine::Vllm),
         fleet::Engine::Sglang => Some(Engine::Sglang),
         fleet::Engine::LlamaCpp => Some(Engine::LlamaCpp),
+        fleet::Engine::Anthropic => Some(Engine::Anthropic),
         _ => None,
     }
 }

@@ -96,6 +96,9 @@ async fn one(
     client: &Client,
     backend: &Backend,
 ) -> anyhow::Result<Examination> {
+    if let Some(examination) = Examination::hosted(args.engine) {
+        return Ok(examination);
+    }
     let credential = args.credential_file.clone().unwrap_or_default();
     let subject = Subject {
         client,
@@ -110,7 +113,11 @@ async fn one(
 }
 
 /// Those in which answers can go on at all.
-const DIALECTS: [Dialect; 2] = [Dialect::OpenAiChat, Dialect::OpenAiCompletions];
+const DIALECTS: [Dialect; 3] = [
+    Dialect::OpenAiChat,
+    Dialect::OpenAiCompletions,
+    Dialect::AnthropicMessages,
+];
 
 /// The exit code for an answer that would not go on.
 const UNSAFE: u8 = 3;

@@ -4,7 +4,7 @@ import Anthropic from '@anthropic-ai/sdk'
 
 import { serve } from './application.mjs'
 
-const message = { model: 'mock', max_tokens: 4096, messages: [{ role: 'user', content: 'hi' }] }
+const message = { model: 'mock', max_tokens: 4096, temperature: 0, messages: [{ role: 'user', content: 'hi' }] }
 const client = (run) => new Anthropic({ baseURL: run.base, apiKey: 'test' })
 
 /** Tells of an event; gives its stop reason, if there is one. */

@@ -119,7 +119,7 @@ pub(super) const COMPLETIONS: Table = &[
     ("suffix", Unless(Hazard::EngineState, is_empty)),
 ];
 
-fn never(_: &Value) -> bool {
+pub(super) fn never(_: &Value) -> bool {
     false
 }
 
@@ -127,7 +127,7 @@ fn is_true(value: &Value) -> bool {
     value == &Value::Bool(true)
 }
 
-fn is_false(value: &Value) -> bool {
+pub(super) fn is_false(value: &Value) -> bool {
     value == &Value::Bool(false)
 }
 
@@ -143,7 +143,7 @@ fn is_none(value: &Value) -> bool {
     value == "none"
 }
 
-fn is_empty(value: &Value) -> bool {
+pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
@@ -163,7 +163,7 @@ fn is_text_alone(value: &Value) -> bool {
 }
 
 /// Every message is text, or parts that are.
-fn is_text_only(messages: &Value) -> bool {
+pub(super) fn is_text_only(messages: &Value) -> bool {
     let is_text = |part: &Value| part.get("type").is_some_and(|kind| kind == "text");
     let is_plain = |message: &Value| match message.get("content") {
         None | Some(Value::Null | Value::String(_)) => true,

@@ -124,6 +124,77 @@ fn so_does_what_steers_completions() {
 }
 
 #[test]
+fn what_steers_a_message_is_a_hazard_of_its_kind() {
+    let messages = Dialect::AnthropicMessages;
+    is_plain(
+        messages,
+        json!({
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "q", "cache_control": {"type": "ephemeral"}}]},
+                {"role": "assistant", "content": "a"},
+                {"role": "user", "content": "q"},
+            ],
+            "system": [{"type": "text", "text": "s"}], "max_tokens": 64, "temperature": 0, "top_k": 5, "top_p": 0.9,
+            "metadata": {"user_id": "u"}, "service_tier": "auto", "stop_sequences": [], "tools": [],
+            "thinking": {"type": "disabled"}, "output_config": {"effort": "low", "format": null}, "mcp_servers": [],
+            "container": null, "betas": [],
+        }),
+    );
+    is_plain(messages, json!({"system": "s"}));
+    let tool = json!([{"name": "f", "input_schema": {}}]);
+    is_plain(
+        messages,
+        json!({"tools": tool, "tool_choice": {"type": "none"}}),
+    );
+    let image = json!([{"role": "user", "content": [{"type": "image", "source": {}}]}]);
+    let turns = |content: Value| json!([{"role": "user", "content": "q"}, {"role": "assistant", "content": content}]);
+    for (members, hazard) in [
+        (json!({"tools": tool}), Hazard::Tools),
+        (
+            json!({"tools": tool, "tool_choice": {"type": "auto"}}),
+            Hazard::Tools,
+        ),
+        (json!({"tools": tool, "tool_choice": "none"}), Hazard::Tools),
+        (json!({"mcp_servers": [{"url": "u"}]}), Hazard::ServerTools),
+        (json!({"container": "c"}), Hazard::ServerTools),
+        (json!({"stop_sequences": ["x"]}), Hazard::StopSequence),
+        (
+            json!({"thinking": {"type": "enabled", "budget_tokens": 1024}}),
+            Hazard::Reasoning,
+        ),
+        (json!({"thinking": {"type": "adaptive"}}), Hazard::Reasoning),
+        (
+            json!({"output_config": {"format": {"type": "json_schema"}}}),
+            Hazard::StructuredOutput,
+        ),
+        (
+            json!({"output_format": {"type": "json_schema"}}),
+            Hazard::StructuredOutput,
+        ),
+        (
+            json!({"context_management": {"edits": []}}),
+            Hazard::Truncation,
+        ),
+        (json!({"messages": image}), Hazard::Media),
+        (json!({"system": [{"type": "image"}]}), Hazard::Media),
+        (json!({"messages": turns(json!("a"))}), Hazard::Prefilled),
+        (
+            json!({"messages": turns(json!([{"type": "text", "text": "a"}]))}),
+            Hazard::Prefilled,
+        ),
+        (json!({"betas": ["b"]}), Hazard::EngineState),
+    ] {
+        is_hazard(messages, members, hazard);
+    }
+    let asked = read(
+        messages,
+        json!({"max_tokens": 9, "temperature": 0, "seed": 1}),
+    );
+    assert_eq!((asked.max_tokens, asked.greedy), (Some(9), true));
+    assert_eq!(asked.unknown.into_iter().collect::<Vec<_>>(), ["seed"]);
+}
+
+#[test]
 fn tools_that_may_not_be_called_are_none() {
     is_plain(
         Dialect::OpenAiChat,
@@ -204,12 +275,12 @@ fn what_is_no_object_says_nothing() {
 
 #[test]
 fn each_member_stands_in_one_table_once() {
-    for own in [members::CHAT, members::COMPLETIONS] {
-        let names: Vec<&str> = own
-            .iter()
-            .chain(members::COMMON)
-            .map(|(name, _)| *name)
-            .collect();
+    for (own, more) in [
+        (members::CHAT, members::COMMON),
+        (members::COMPLETIONS, members::COMMON),
+        (messages::MESSAGES, &[]),
+    ] {
+        let names: Vec<&str> = own.iter().chain(more).map(|(name, _)| *name).collect();
         let different: BTreeSet<&str> = names.iter().copied().collect();
         assert_eq!(names.len(), different.len());
         assert!(

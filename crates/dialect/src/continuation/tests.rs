@@ -83,6 +83,51 @@ fn ids_go_where_the_engine_takes_them() {
 }
 
 #[test]
+fn text_goes_behind_the_messages_of_anthropic() {
+    const MESSAGE: &str = r#"{"model":"m","max_tokens": 9, "messages": [{"role":"user","content":"\u0071"} ],"stream":true }"#;
+    for engine in [Engine::Anthropic, Engine::LlamaCpp] {
+        let at = |so_far, tokens| Continuation {
+            engine,
+            so_far,
+            tokens,
+        };
+        check(
+            Dialect::AnthropicMessages,
+            at(SoFar::Text("It \"is\""), 3),
+            MESSAGE,
+            r#"{"model":"m","max_tokens": 6, "messages": [{"role":"user","content":"\u0071"} ,{"role":"assistant","content":"It \"is\""}],"stream":true }"#,
+        );
+        check(
+            Dialect::AnthropicMessages,
+            at(SoFar::Text(""), 0),
+            MESSAGE,
+            MESSAGE,
+        );
+        let spent = at(SoFar::Text("a"), 9).body(Dialect::AnthropicMessages, MESSAGE);
+        assert_eq!(spent, Err(NotContinued::Spent));
+        let ids = at(SoFar::Ids(&[1]), 1).body(Dialect::AnthropicMessages, MESSAGE);
+        assert_eq!(ids, Err(NotContinued::Dialect));
+    }
+    // They take it for a turn that is over.
+    for engine in [Engine::Vllm, Engine::Sglang] {
+        let how = Continuation {
+            engine,
+            ..go_on(SoFar::Text("a"), 1)
+        };
+        let body = how.body(Dialect::AnthropicMessages, MESSAGE);
+        assert_eq!(body, Err(NotContinued::Dialect), "{engine}");
+    }
+    let chat = Continuation {
+        engine: Engine::Anthropic,
+        ..go_on(SoFar::Text("a"), 1)
+    };
+    assert_eq!(
+        chat.body(Dialect::OpenAiChat, CHAT),
+        Err(NotContinued::Dialect)
+    );
+}
+
+#[test]
 fn text_goes_behind_a_prompt() {
     let how = go_on(SoFar::Text(" is\n"), 1);
     check(

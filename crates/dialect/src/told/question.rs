@@ -22,38 +22,43 @@ enum Begin {
 }
 
 impl Engine {
-    /// Which tokens a text is, without those that a prompt begins with. [`read_tokens`] reads the answer.
+    /// Which tokens a text is, without those that a prompt begins with. [`read_tokens`] reads the answer. `None` where the
+    /// engine does not tell.
     #[must_use]
-    pub fn ask_tokens(self, model: &str, text: &str) -> Question {
+    pub fn ask_tokens(self, model: &str, text: &str) -> Option<Question> {
         self.tokens(model, text, Begin::Without)
     }
 
-    /// Which tokens a prompt of this text is, as the engine itself would have it. [`read_tokens`] reads the answer.
+    /// Which tokens a prompt of this text is, as the engine itself would have it. [`read_tokens`] reads the answer. `None`
+    /// where the engine does not tell.
     #[must_use]
-    pub fn ask_prompt_tokens(self, model: &str, text: &str) -> Question {
+    pub fn ask_prompt_tokens(self, model: &str, text: &str) -> Option<Question> {
         self.tokens(model, text, Begin::With)
     }
 
-    fn tokens(self, model: &str, text: &str, begin: Begin) -> Question {
+    fn tokens(self, model: &str, text: &str, begin: Begin) -> Option<Question> {
         let begin = begin == Begin::With;
         let body = match self {
             Self::Vllm | Self::Sglang => {
                 json!({"model": model, "prompt": text, "add_special_tokens": begin})
             }
             Self::LlamaCpp => json!({"content": text, "add_special": begin}),
+            Self::Anthropic => return None,
         };
-        question("/tokenize", &body)
+        Some(question("/tokenize", &body))
     }
 
-    /// Which text these tokens are, control tokens included. [`read_text`] reads the answer.
+    /// Which text these tokens are, control tokens included. [`read_text`] reads the answer. `None` where the engine does
+    /// not tell.
     #[must_use]
-    pub fn ask_text(self, model: &str, ids: &[u32]) -> Question {
+    pub fn ask_text(self, model: &str, ids: &[u32]) -> Option<Question> {
         let body = match self {
             Self::Vllm => json!({"model": model, "tokens": ids}),
             Self::Sglang => json!({"model": model, "tokens": ids, "skip_special_tokens": false}),
             Self::LlamaCpp => json!({"tokens": ids}),
+            Self::Anthropic => return None,
         };
-        question("/detokenize", &body)
+        Some(question("/detokenize", &body))
     }
 
     /// Which prompt the chat of a request is, as text. [`read_text`] reads the answer. `None` where the engine does not
@@ -62,7 +67,7 @@ impl Engine {
     pub fn ask_rendered_text(self, request: &str) -> Option<Question> {
         match self {
             Self::LlamaCpp => Some(question("/apply-template", &rendered(request)?)),
-            Self::Vllm | Self::Sglang => None,
+            Self::Vllm | Self::Sglang | Self::Anthropic => None,
         }
     }
 
@@ -71,7 +76,7 @@ impl Engine {
     pub fn ask_rendered_tokens(self, request: &str) -> Option<Question> {
         match self {
             Self::Vllm => Some(question("/tokenize", &rendered(request)?)),
-            Self::Sglang | Self::LlamaCpp => None,
+            Self::Sglang | Self::LlamaCpp | Self::Anthropic => None,
         }
     }
 }

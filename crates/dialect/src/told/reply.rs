@@ -80,6 +80,12 @@ impl Reply {
         usage.and_then(|usage| usage.completion_tokens)
     }
 
+    /// The tokens of the prompt, as upstream counted them.
+    #[must_use]
+    pub fn prompt_tokens(&self) -> Option<u64> {
+        self.transcript.usage()?.prompt_tokens
+    }
+
     /// How many chunks it has.
     #[must_use]
     pub fn chunks(&self) -> usize {

@@ -8,6 +8,16 @@ use super::Question;
 /// A chat of these turns, each with its role, whose answer has so many tokens at most.
 #[must_use]
 pub fn ask_chat(model: &str, turns: &[(&str, &str)], max_tokens: u64) -> Question {
+    of_turns("/v1/chat/completions", model, turns, max_tokens)
+}
+
+/// The same as a message.
+#[must_use]
+pub fn ask_message(model: &str, turns: &[(&str, &str)], max_tokens: u64) -> Question {
+    of_turns("/v1/messages", model, turns, max_tokens)
+}
+
+fn of_turns(path: &'static str, model: &str, turns: &[(&str, &str)], max_tokens: u64) -> Question {
     let turns = turns.iter();
     let turns: Vec<Value> = turns
         .map(|(role, text)| json!({"role": role, "content": text}))
@@ -20,7 +30,7 @@ pub fn ask_chat(model: &str, turns: &[(&str, &str)], max_tokens: u64) -> Questio
         "stream": true,
     });
     Question {
-        path: "/v1/chat/completions",
+        path,
         body: body.to_string(),
     }
 }

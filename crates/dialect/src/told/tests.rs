@@ -58,7 +58,8 @@ fn engines_are_read_on_their_own_pages() {
 }
 
 #[track_caller]
-fn check(question: Question, path: &str, body: &str) {
+fn check(question: impl Into<Option<Question>>, path: &str, body: &str) {
+    let question = question.into().expect("it is asked");
     let asked: Value = serde_json::from_str(&question.body).expect("JSON");
     let expected: Value = serde_json::from_str(body).expect("JSON");
     assert_eq!((question.path, asked), (path, expected));
@@ -100,7 +101,26 @@ fn each_engine_is_asked_in_its_own_way() {
 }
 
 #[test]
+fn of_a_hosted_service_nothing_is_asked_but_how_many_tokens_there_are() {
+    let hosted = Engine::Anthropic;
+    assert_eq!(hosted.ask_tokens("m", "a"), None);
+    assert_eq!(hosted.ask_prompt_tokens("m", "a"), None);
+    assert_eq!(hosted.ask_text("m", &[1]), None);
+    let chat = r#"{"messages":[]}"#;
+    assert_eq!(hosted.ask_rendered_text(chat), None);
+    assert_eq!(hosted.ask_rendered_tokens(chat), None);
+    assert!(hosted.description_paths().is_empty());
+    assert_eq!(hosted.describe(b"{}"), None);
+    assert_eq!(Engine::by_owner("anthropic"), None);
+}
+
+#[test]
 fn answers_are_asked_for_in_each_dialect() {
+    check(
+        ask_message("m", &[("user", "q")], 9),
+        "/v1/messages",
+        r#"{"model":"m","messages":[{"role":"user","content":"q"}],"max_tokens":9,"temperature":0,"stream":true}"#,
+    );
     check(
         ask_chat("m", &[("user", "q")], 9),
         "/v1/chat/completions",

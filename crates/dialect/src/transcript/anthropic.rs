@@ -5,6 +5,73 @@ use streamweld_sse::Event;
 
 use super::{Part, ToolCall, Transcript, count_of, index_of, keep, text_of};
 
+/// What of a message its rest has to agree with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Message {
+    /// It was begun, by an event of its own or by a block.
+    begun: bool,
+    input: Input,
+    /// The blocks that were begun, in order.
+    blocks: Vec<Block>,
+    /// A delta came that is neither text, nor reasoning, nor a call.
+    others: bool,
+    closed: Option<u32>,
+}
+
+/// A block that was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) index: u32,
+    /// Its type.
+    pub(crate) kind: String,
+}
+
+/// The tokens of the prompt, as they were counted at the beginning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Input {
+    /// Those that were read anew.
+    pub(crate) tokens: Option<u64>,
+    pub(crate) to_cache: u64,
+    pub(crate) from_cache: u64,
+}
+
+impl Message {
+    pub(crate) fn begun(&self) -> bool {
+        self.begun
+    }
+
+    pub(crate) fn input(&self) -> Input {
+        self.input
+    }
+
+    /// The block in which its reader stands.
+    pub(crate) fn open(&self) -> Option<&Block> {
+        let last = self.blocks.last();
+        last.filter(|last| self.closed != Some(last.index))
+    }
+
+    pub(super) fn reasons(&self) -> bool {
+        self.blocks.iter().any(|block| is_reasoning(&block.kind))
+    }
+
+    pub(super) fn has_other_parts(&self) -> bool {
+        let is_other = |block: &Block| {
+            !(block.kind == "text" || is_reasoning(&block.kind) || is_call(&block.kind))
+        };
+        self.others || self.blocks.iter().any(is_other)
+    }
+}
+
+/// `thinking`, `redacted_thinking`.
+fn is_reasoning(kind: &str) -> bool {
+    kind.ends_with("thinking")
+}
+
+/// `tool_use`, `server_tool_use`, `mcp_tool_use`.
+fn is_call(kind: &str) -> bool {
+    kind.ends_with("tool_use")
+}
+
 pub(super) fn push(transcript: &mut Transcript, event: &Event<'_>) {
     let Ok(frame) = serde_json::from_str::<Value>(&event.data()) else {
         return;
@@ -16,6 +83,7 @@ pub(super) fn push(transcript: &mut Transcript, event: &Event<'_>) {
         Some("content_block_stop") => {
             if let Some(index) = index_of(frame.get("index")) {
                 transcript.parts.insert(index, Part::Closed);
+                transcript.message.closed = Some(index);
             }
         }
         Some("message_delta") => message_delta(transcript, &frame),
@@ -32,8 +100,19 @@ fn message_start(transcript: &mut Transcript, frame: &Value) {
     keep(&mut transcript.id, of_message("id"));
     keep(&mut transcript.model, of_message("model"));
     // Its output count is a first figure of a message that has no output yet.
-    let prompt = of_message("usage").and_then(prompt_tokens);
-    transcript.tally.report(prompt, None, None);
+    let usage = of_message("usage");
+    transcript
+        .tally
+        .report(usage.and_then(prompt_tokens), None, None);
+    transcript.message.begun = true;
+    if let Some(usage) = usage {
+        let count = |name| count_of(usage.get(name));
+        transcript.message.input = Input {
+            tokens: count("input_tokens"),
+            to_cache: count("cache_creation_input_tokens").unwrap_or(0),
+            from_cache: count("cache_read_input_tokens").unwrap_or(0),
+        };
+    }
 }
 
 fn block_start(transcript: &mut Transcript, frame: &Value) {
@@ -41,9 +120,12 @@ fn block_start(transcript: &mut Transcript, frame: &Value) {
     let of_block = |name| block.and_then(|block| block.get(name));
     if let Some(index) = index_of(frame.get("index")) {
         transcript.parts.insert(index, Part::Open);
+        let kind = text_of(of_block("type")).unwrap_or_default().to_owned();
+        transcript.message.blocks.push(Block { index, kind });
+        transcript.message.begun = true;
+        transcript.message.closed = None;
     }
-    // tool_use, server_tool_use, mcp_tool_use.
-    if text_of(of_block("type")).is_some_and(|kind| kind.ends_with("tool_use")) {
+    if text_of(of_block("type")).is_some_and(is_call) {
         let input = of_block("input").filter(|input| is_filled(input));
         let call = ToolCall {
             id: text_of(of_block("id")).map(str::to_owned),
@@ -75,6 +157,12 @@ fn block_delta(transcript: &mut Transcript, frame: &Value) {
             call.arguments.push_str(json);
         }
         transcript.tally.output();
+    } else if !matches!(
+        of_delta("type"),
+        Some("text_delta" | "thinking_delta" | "signature_delta" | "input_json_delta")
+    ) {
+        // Citations, and whatever may be added.
+        transcript.message.others = true;
     }
 }
 

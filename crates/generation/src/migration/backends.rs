@@ -45,6 +45,13 @@ pub trait Candidate<S>: Send + Sync {
     /// Asks it something that costs it nothing. `None`: there was no answer that can be used.
     fn inquire(&self, question: Question) -> Later<Option<Vec<u8>>>;
 
+    /// The same, with `behind` put behind the path of the app's own request. What failed may do better soon.
+    fn inquire_behind(
+        &self,
+        behind: &'static str,
+        body: String,
+    ) -> Later<Result<Vec<u8>, NotBegun>>;
+
     /// Sends the app's request there with another body. The attempt counts from here on.
     fn ask(self: Box<Self>, body: Bytes) -> Later<Result<S, NotBegun>>;
 }

@@ -64,7 +64,8 @@ impl<'a> Cut<'a> {
             return Err(NoCut::NoText);
         }
         // A template passes over the text of a message; nothing does over that of a prompt.
-        let may_trim = dialect == Dialect::OpenAiChat && text.starts_with(char::is_whitespace);
+        let has_template = matches!(dialect, Dialect::OpenAiChat | Dialect::AnthropicMessages);
+        let may_trim = has_template && text.starts_with(char::is_whitespace);
         let places = || {
             let within = words(text)
                 .take_while(|at| is_short(&text[*at..]))
@@ -118,7 +119,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, kept: &str, dropped: &str) {
-        for dialect in [Dialect::OpenAiChat, Dialect::OpenAiCompletions] {
+        for dialect in [
+            Dialect::OpenAiChat,
+            Dialect::OpenAiCompletions,
+            Dialect::AnthropicMessages,
+        ] {
             assert_eq!(Cut::of(dialect, text), Ok(Cut { kept, dropped }));
         }
     }
@@ -150,19 +155,17 @@ mod tests {
                 dropped: " b"
             })
         );
-        let chat = Cut::of(Dialect::OpenAiChat, " a b");
-        assert_eq!(
-            chat,
-            Ok(Cut {
-                kept: "",
-                dropped: " a b"
-            })
-        );
         let long = " a".repeat(MAX_OVERLAP);
-        assert_eq!(
-            Cut::of(Dialect::OpenAiChat, &long),
-            Err(NoCut::LeadingSpace)
-        );
+        for dialect in [Dialect::OpenAiChat, Dialect::AnthropicMessages] {
+            assert_eq!(
+                Cut::of(dialect, " a b"),
+                Ok(Cut {
+                    kept: "",
+                    dropped: " a b"
+                })
+            );
+            assert_eq!(Cut::of(dialect, &long), Err(NoCut::LeadingSpace));
+        }
         assert!(Cut::of(Dialect::OpenAiCompletions, &long).is_ok());
     }
 
@@ -217,10 +220,13 @@ mod tests {
         /// Nothing of it is lost, and what is kept ends where a word does.
         #[test]
         fn both_parts_are_the_whole(text in "(ha |0000|\\}\\n|    |```\\n|[a-c潮é ]{1,6}|\\n\\n){1,20}") {
-            let Ok(cut) = Cut::of(Dialect::OpenAiCompletions, &text) else { return Ok(()) };
-            prop_assert!(!cut.kept.ends_with(char::is_whitespace));
-            prop_assert!(cut.kept.is_empty() || !cut.dropped.starts_with(char::is_alphanumeric));
-            prop_assert_eq!(format!("{}{}", cut.kept, cut.dropped), text);
+            // The API of Anthropic refuses what ends in white space.
+            for dialect in [Dialect::OpenAiCompletions, Dialect::AnthropicMessages] {
+                let Ok(cut) = Cut::of(dialect, &text) else { continue };
+                prop_assert!(!cut.kept.ends_with(char::is_whitespace));
+                prop_assert!(cut.kept.is_empty() || !cut.dropped.starts_with(char::is_alphanumeric));
+                prop_assert_eq!(format!("{}{}", cut.kept, cut.dropped), text.as_str());
+            }
         }
     }
 }

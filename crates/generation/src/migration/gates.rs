@@ -111,7 +111,7 @@ fn failure_class(snapshot: &Snapshot<'_>) -> Option<String> {
 }
 
 const FINISHED: &str =
-    "a part of the answer had its finish reason already, so nobody knows what is missing";
+    "a part of the answer had come to its end already, so nobody knows what is missing";
 
 fn attempts(snapshot: &Snapshot<'_>) -> Option<String> {
     let budget = snapshot.migrations;
@@ -157,7 +157,7 @@ fn request_kept(snapshot: &Snapshot<'_>) -> Option<String> {
 
 fn dialect(snapshot: &Snapshot<'_>) -> Option<String> {
     match snapshot.dialect {
-        Dialect::OpenAiChat | Dialect::OpenAiCompletions => None,
+        Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::AnthropicMessages => None,
         other => Some(format!(
             "answers of the dialect {other} cannot be continued"
         )),
@@ -189,9 +189,16 @@ fn request_shape(snapshot: &Snapshot<'_>) -> Option<String> {
             lost.join(", ")
         ));
     }
+    if snapshot.answer.others {
+        return Some("the answer has a part that is more than text".to_owned());
+    }
+    let parts = match snapshot.dialect {
+        Dialect::AnthropicMessages => "blocks",
+        _ => "choices",
+    };
     refuse_if(
         snapshot.answer.choices > 1,
-        format_args!("the answer has {} choices", snapshot.answer.choices),
+        format_args!("the answer has {} {parts}", snapshot.answer.choices),
     )
 }
 
@@ -276,17 +283,20 @@ fn tokens(snapshot: &Snapshot<'_>) -> Option<String> {
         _ if joint(snapshot) == Some(Joint::Alike) => answer.tokens,
         (Some(Method::Prefill), Some(kept)) => Count::Exact(kept),
         // The seam refuses; there is nothing to count up to.
-        (Some(Method::Prefill), None) if cut(snapshot).is_err() => return None,
+        (Some(Method::Prefill), None) if joint(snapshot).is_none() => return None,
+        // How many tokens a message has is told by whoever is given it.
+        (None, _) if snapshot.dialect == Dialect::AnthropicMessages => return None,
         (Some(Method::Prefill), None) => Count::AtLeast(0),
         (Some(Method::TokenIds) | None, _) => answer.tokens,
     };
     let shown = match given {
         Count::Exact(count) => count,
         Count::AtLeast(_) if is_limited => {
-            return Some(
-                "the request limits its tokens, and those that were shown cannot be counted exactly"
-                    .to_owned(),
-            );
+            let why = answer.uncounted.map(|why| format!(": {why}"));
+            return Some(format!(
+                "the request limits its tokens, and those that were shown cannot be counted exactly{}",
+                why.unwrap_or_default()
+            ));
         }
         Count::AtLeast(count) => count,
     };
@@ -321,7 +331,9 @@ fn of_target(
 fn compatibility(snapshot: &Snapshot<'_>, target: &Target<'_>) -> Option<String> {
     let name = target.name;
     if target.engine.is_none() {
-        return Some(format!("nobody knows which engine {name} is"));
+        return Some(format!(
+            "nobody knows which engine {name} is: it has not shown that it is what was declared, and its group is not vouched for"
+        ));
     }
     match (snapshot.group, target.group) {
         (Some(group), Some(other)) if group == other => {}

@@ -21,10 +21,11 @@ use streamweld_journal::{Seq, Window, window_until};
 use tokio::time::timeout;
 
 use super::gates::{Gate, Verdict};
+use super::inquiry::Found;
 use super::places::Places;
 use super::seam::{NoSeam, Seam};
-use super::shown::{SoFarShown, identity, with_more};
-use super::{Backends, Candidate, JournalState, Judged, NotBegun, Probed, Trigger, Within};
+use super::shown::{SoFarShown, with_more};
+use super::{Backends, Candidate, JournalState, Judged, NotBegun, Trigger, Within};
 use crate::handle::Handle;
 use crate::leg::{Leg, Reading};
 use crate::source::ByteSource;
@@ -103,15 +104,10 @@ pub(crate) async fn judge<S: ByteSource>(
         .backends
         .pick(&mover.situation.leg, Within::Group, &failed);
     let Some(place) = place else {
-        return answer.judge(&mover, None, Probed::Unknown);
+        return answer.judge(&mover, None, &Found::NOTHING);
     };
     let facts = place.facts();
-    let judged = answer.judge(&mover, Some(&facts), Probed::Unknown);
-    if judged.only_seam() && judged.method == Some(Method::Prefill) {
-        let alike = answer.is_cut_alike(&mover, &*place).await;
-        return answer.judge(&mover, Some(&facts), alike);
-    }
-    judged
+    answer.weigh(&mover, &*place, &facts).await.0
 }
 
 pub(super) struct Mover<S> {
@@ -149,7 +145,7 @@ impl<S: ByteSource> Mover<S> {
         let begun = self.window().received() > Seq::FIRST;
         let joins = matches!(
             self.dialect(),
-            Dialect::OpenAiChat | Dialect::OpenAiCompletions
+            Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::AnthropicMessages
         );
         // What a request of another kind has done already is not known.
         let repeats = !matches!(self.dialect(), Dialect::Mcp | Dialect::Generic);
@@ -185,7 +181,7 @@ impl<S: ByteSource> Mover<S> {
             let transcript = whole_transcript(self.window(), self.dialect())
                 .await
                 .transcript;
-            let rejoin = Rejoin::new(identity(&transcript), Before::default(), "");
+            let rejoin = Rejoin::behind(&transcript, Before::default(), "");
             let seam = Seam::new(self.dialect(), rejoin.clone(), None);
             let held = timeout(self.begin(), seam.hold(source, self.situation.max_event));
             if let Ok(Ok(source)) = held.await {
@@ -199,7 +195,7 @@ impl<S: ByteSource> Mover<S> {
     async fn carry_on(&self) -> Outcome<S> {
         let shown = self.answer().await;
         let bounds = self.backends.bounds();
-        let mut judged = shown.judge(self, None, Probed::Unknown);
+        let mut judged = shown.judge(self, None, &Found::NOTHING);
         // What refuses whoever goes on needs nobody to wait for. How many tokens are left is known with the method.
         let waits = |gate| matches!(gate, Gate::BackendAvailable | Gate::Tokens);
         if judged.refusing().any(|gate| !waits(gate)) {
@@ -207,7 +203,7 @@ impl<S: ByteSource> Mover<S> {
             let leg = &self.situation.leg;
             let place = self.backends.pick(leg, Within::Group, &failed);
             return Outcome::Refused(match place {
-                Some(place) => shown.judge(self, Some(&place.facts()), Probed::Unknown),
+                Some(place) => shown.judge(self, Some(&place.facts()), &Found::NOTHING),
                 None => judged,
             });
         }
@@ -223,22 +219,22 @@ impl<S: ByteSource> Mover<S> {
                 places.failed.push(place.leg(None).member);
                 continue;
             }
-            judged = shown.judge(self, Some(&facts), Probed::Unknown);
-            let mut alike = Probed::Unknown;
-            if judged.only_seam() && judged.method == Some(Method::Prefill) {
-                alike = shown.is_cut_alike(self, &*place).await;
-                judged = shown.judge(self, Some(&facts), alike);
-            }
+            let found;
+            (judged, found) = shown.weigh(self, &*place, &facts).await;
             let member = place.leg(None).member;
             let Some(method) = judged.method.filter(|_| judged.is_open()) else {
                 if shown.has_no_seam(self, &judged) {
                     break;
                 }
-                places.unfit.push(member);
+                if found.may_pass() {
+                    places.failed.push(member);
+                } else {
+                    places.unfit.push(member);
+                }
                 continue;
             };
             places.failed.push(member);
-            let joint = match shown.joint(self, &*place, method, alike == Probed::Yes) {
+            let joint = match shown.joint(self, &*place, method, &found) {
                 Ok(joint) => joint,
                 Err(why) => return Outcome::Refused(close(judged, Gate::Seam, why)),
             };
@@ -247,7 +243,10 @@ impl<S: ByteSource> Mover<S> {
             let source = match asked.await {
                 Ok(Ok(source)) => source,
                 Ok(Err(NotBegun::Refused(status))) => {
-                    let why = format!("{} refused to go on, with status {status}", facts.name);
+                    let mut why = format!("{} refused to go on, with status {status}", facts.name);
+                    if self.dialect() == Dialect::AnthropicMessages && status == 400 {
+                        why += ": newer models take no beginning of an answer";
+                    }
                     judged = close(judged, Gate::Seam, why);
                     places.unfit.push(member);
                     continue;

@@ -1,25 +1,20 @@
 //! What has been shown of an answer, as the gates and whoever goes on with it need it.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use streamweld_dialect::{
-    Added, Asked, Before, Continuation, Dialect, Engine, Hazard, Identity, Method, Part, Rejoin,
-    SoFar, Trail, Transcript, Unreadable, model_of, prompt_of, read_text, read_tokens,
+    Added, Asked, Before, Continuation, Dialect, Engine, Hazard, Method, Rejoin, SoFar, Trail,
+    Transcript, Unreadable,
 };
-use tokio::time::timeout;
 
 use super::cut::{Cut, NoCut};
 use super::gates::{self, Gate};
+use super::inquiry::Found;
 use super::mover::Mover;
 use super::{
     Answer, Budget, Candidate, Count, Facts, JournalState, Judged, Kept, Policy, Probed, Snapshot,
     Target,
 };
 use crate::source::ByteSource;
-
-/// How long a backend may take to say how it cuts a prompt.
-const INQUIRY: Duration = Duration::from_secs(2);
 
 /// What the answer is, so far.
 pub(super) struct SoFarShown {
@@ -70,7 +65,7 @@ impl SoFarShown {
         &self,
         mover: &Mover<S>,
         facts: Option<&Facts>,
-        cut_alike: Probed,
+        found: &Found,
     ) -> Judged {
         let situation = &mover.situation;
         let text = self.transcript.text();
@@ -79,10 +74,6 @@ impl SoFarShown {
         let tokens = trail.and_then(Trail::tokens).map(Count::Exact);
         let usage = self.transcript.usage();
         let at_least = usage.and_then(|usage| usage.completion_tokens).unwrap_or(0);
-        let finished = self
-            .transcript
-            .parts()
-            .any(|(_, part)| part == Part::Closed);
         let snapshot = Snapshot {
             trigger: situation.trigger,
             policy: situation.leg.policy,
@@ -105,12 +96,16 @@ impl SoFarShown {
             answer: Answer {
                 text,
                 choices: self.transcript.parts().count(),
-                finished,
+                finished: self.transcript.is_at_an_end(),
+                others: self.transcript.has_other_parts(),
                 tool_calls: self.transcript.has_tool_calls(),
-                reasoning: self.transcript.reasoning_events() > 0,
+                reasoning: self.transcript.has_reasoning(),
                 tokens: tokens.unwrap_or(Count::AtLeast(at_least)),
-                kept: cut.and_then(|cut| tokens_of(cut.kept, trail)),
-                prompt_tokens: trail.and_then(Trail::prompt_tokens),
+                kept: cut
+                    .and_then(|cut| tokens_of(cut.kept, trail))
+                    .or(found.kept()),
+                uncounted: found.uncounted(),
+                prompt_tokens: self.prompt_tokens(trail),
                 ids: trail.is_some_and(|trail| trail.ids().is_ok_and(|ids| !ids.unsure)),
             },
             target: facts.map(|facts| Target {
@@ -119,51 +114,33 @@ impl SoFarShown {
                 group: facts.group.as_deref(),
                 same_model: facts.same_model,
                 keeps_prefix: facts.keeps_prefix,
-                cut_alike,
+                cut_alike: found.cut_alike,
                 methods: &facts.methods,
                 context: facts.context,
                 has_credential: facts.has_credential,
             }),
             group: situation.leg.group.as_deref(),
         };
-        Judged {
+        let judged = Judged {
             verdicts: gates::evaluate(&snapshot),
             target: facts.map(|facts| facts.name.to_string()),
             method: gates::method(&snapshot),
-        }
-    }
-
-    /// Whether a backend cuts prompt and answer into the tokens that were generated.
-    pub(super) async fn is_cut_alike<S: ByteSource>(
-        &self,
-        mover: &Mover<S>,
-        place: &dyn Candidate<S>,
-    ) -> Probed {
-        let inquiry = async {
-            let trail = self.told(mover)?;
-            let engine = place.leg(None).engine?;
-            let first = std::str::from_utf8(self.request.as_ref()?).ok()?;
-            let continuation = Continuation {
-                engine,
-                so_far: SoFar::Text(self.transcript.text()),
-                tokens: 0,
-            };
-            let whole = continuation.body(mover.dialect(), first).ok()?;
-            let prompt = tokens_of_prompt(mover.dialect(), engine, place, first).await?;
-            let whole = tokens_of_prompt(mover.dialect(), engine, place, &whole).await?;
-            Some(trail.is_cut_alike(&prompt, &whole))
         };
-        match timeout(INQUIRY, inquiry).await {
-            Ok(Some(true)) => Probed::Yes,
-            Ok(Some(false)) => Probed::No,
-            Ok(None) | Err(_) => Probed::Unknown,
-        }
+        self.unless_asked_later(judged, found)
     }
 
     /// What was told of the tokens of just this text.
-    fn told<'m, S>(&self, mover: &'m Mover<S>) -> Option<&'m Trail> {
+    pub(super) fn told<'m, S>(&self, mover: &'m Mover<S>) -> Option<&'m Trail> {
         let trail = mover.situation.trail.as_ref()?;
         (trail.text() == self.transcript.text().len()).then_some(trail)
+    }
+
+    /// Tokens of the prompt, as the first backend counted them: on its chunks, or at the beginning of a message.
+    fn prompt_tokens(&self, trail: Option<&Trail>) -> Option<u64> {
+        match self.transcript.dialect() {
+            Dialect::AnthropicMessages => self.transcript.usage()?.prompt_tokens,
+            _ => trail?.prompt_tokens(),
+        }
     }
 
     /// Whether there is no place to join, whoever goes on: because of what was asked and said, and not of who was asked.
@@ -179,7 +156,7 @@ impl SoFarShown {
         mover: &Mover<S>,
         place: &dyn Candidate<S>,
         method: Method,
-        alike: bool,
+        found: &Found,
     ) -> Result<Joint, String> {
         let request = self.request.as_ref().ok_or("the request was not kept")?;
         let (first, added) = mover.first_body(place, request);
@@ -202,7 +179,7 @@ impl SoFarShown {
                 prompt_tokens,
                 completion_tokens,
             };
-            Rejoin::new(identity(&self.transcript), before, overlap)
+            Rejoin::behind(&self.transcript, before, overlap)
         };
         let behind = |tokens, text| {
             let trail = Trail::behind_text(prompt_tokens, tokens, text);
@@ -226,7 +203,7 @@ impl SoFarShown {
                     trail: Trail::behind_ids(ids.all, ids.of_answer, text.len(), again),
                 })
             }
-            Method::Prefill if alike => {
+            Method::Prefill if found.cut_alike == Probed::Yes => {
                 let tokens = told.and_then(Trail::tokens).ok_or("no tokens were told")?;
                 Ok(Joint {
                     body: body(SoFar::Text(text), tokens)?,
@@ -239,7 +216,7 @@ impl SoFarShown {
             }
             Method::Prefill => {
                 let cut = cut(mover.dialect(), text, told).map_err(|error| error.to_string())?;
-                let counted = tokens_of(cut.kept, told);
+                let counted = tokens_of(cut.kept, told).or(found.kept());
                 let usage = self.transcript.usage();
                 let estimate = || usage.and_then(|usage| usage.completion_tokens).unwrap_or(0);
                 let kept = counted.unwrap_or_else(estimate);
@@ -256,7 +233,11 @@ impl SoFarShown {
     }
 }
 
-fn cut<'t>(dialect: Dialect, text: &'t str, trail: Option<&Trail>) -> Result<Cut<'t>, NoCut> {
+pub(super) fn cut<'t>(
+    dialect: Dialect,
+    text: &'t str,
+    trail: Option<&Trail>,
+) -> Result<Cut<'t>, NoCut> {
     match trail {
         None => Cut::of(dialect, text),
         Some(trail) => Cut::where_token_ends(dialect, text, |at| trail.tokens_of(at).is_some()),
@@ -269,35 +250,4 @@ fn tokens_of(kept: &str, trail: Option<&Trail>) -> Option<u64> {
         return Some(0);
     }
     trail?.tokens_of(kept.len())
-}
-
-/// How a backend cuts the prompt of a request into tokens.
-async fn tokens_of_prompt<S>(
-    dialect: Dialect,
-    engine: Engine,
-    place: &dyn Candidate<S>,
-    request: &str,
-) -> Option<Vec<u32>> {
-    let of_text = |text: &str| engine.ask_prompt_tokens(&model_of(request), text);
-    let question = match dialect {
-        Dialect::OpenAiCompletions => of_text(&prompt_of(request)?),
-        _ => match engine.ask_rendered_tokens(request) {
-            Some(question) => question,
-            None => {
-                let rendered = engine.ask_rendered_text(request)?;
-                of_text(&read_text(&place.inquire(rendered).await?)?)
-            }
-        },
-    };
-    read_tokens(&place.inquire(question).await?)
-}
-
-/// What the reader knows the answer by.
-pub(super) fn identity(transcript: &Transcript) -> Identity {
-    let json = |text: &str| serde_json::to_string(text).expect("text is JSON");
-    Identity {
-        id: transcript.id().map(json),
-        created: transcript.created().map(|created| created.to_string()),
-        model: transcript.model().map(json),
-    }
 }

@@ -121,10 +121,12 @@ pub enum Kept {
 pub struct Answer<'a> {
     /// Its text.
     pub text: &'a str,
-    /// Choices that were begun.
+    /// Choices, or blocks of a message, that were begun.
     pub choices: usize,
-    /// A choice has its finish reason already.
+    /// A part of it has come to its end already, and nobody knows what would have followed.
     pub finished: bool,
+    /// It has something that is neither text, nor reasoning, nor a call.
+    pub others: bool,
     /// A call of a tool was begun.
     pub tool_calls: bool,
     /// Reasoning was shown.
@@ -133,10 +135,29 @@ pub struct Answer<'a> {
     pub tokens: Count,
     /// How many of them a backend is given that goes on by prefill, where that can be told.
     pub kept: Option<u64>,
+    /// Why that is not told, where somebody was asked.
+    pub uncounted: Option<NoCount>,
     /// Tokens of its prompt.
     pub prompt_tokens: Option<u64>,
     /// Whether every token of prompt and answer is known by its id, and they agree with what upstream counted.
     pub ids: bool,
+}
+
+/// Why nobody can say how many tokens a part of an answer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoCount {
+    /// There is nothing to compare with.
+    #[error("the answer did not say how many tokens its prompt has")]
+    NoPrompt,
+    /// It does not say that.
+    #[error("the next backend does not say how many they are")]
+    Untold,
+    /// There was no answer, or not in time; there may be one soon.
+    #[error("the next backend could not be asked how many they are")]
+    Unheard,
+    /// The same prompt is another number of tokens there.
+    #[error("the next backend counts the prompt otherwise than it was counted")]
+    Otherwise,
 }
 
 /// A number of tokens.

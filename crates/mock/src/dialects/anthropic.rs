@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Facts, Voice, arguments, event, json, template::TEXT, template::Template};
-use crate::ErrorEvent;
+use crate::{Engine, ErrorEvent};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -26,7 +26,7 @@ enum Event<'a> {
     },
     MessageDelta {
         delta: Stop<'a>,
-        usage: Output,
+        usage: Usage,
     },
     MessageStop,
     Error {
@@ -74,14 +74,14 @@ struct Stop<'a> {
     stop_sequence: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Usage {
-    input_tokens: usize,
-    output_tokens: usize,
-}
-
-#[derive(Serialize)]
-struct Output {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_tokens: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_creation_input_tokens: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_read_input_tokens: Option<usize>,
     output_tokens: usize,
 }
 
@@ -111,8 +111,9 @@ impl<'a> Message<'a> {
             stop_reason: None,
             stop_sequence: None,
             usage: Usage {
-                input_tokens: facts.prompt_tokens,
+                input_tokens: Some(facts.prompt_tokens),
                 output_tokens,
+                ..Usage::default()
             },
         }
     }
@@ -122,6 +123,8 @@ impl<'a> Message<'a> {
 pub(super) struct Anthropic {
     facts: Facts,
     template: Template,
+    /// Whose habits it has.
+    engine: Option<Engine>,
 }
 
 impl Anthropic {
@@ -129,22 +132,80 @@ impl Anthropic {
         let delta = Delta::TextDelta { text: TEXT };
         let text = Event::ContentBlockDelta { index: 0, delta };
         let template = Template::new(&event(Some("content_block_delta"), &json(&text)), 0, 0);
-        Self { facts, template }
+        Self {
+            facts,
+            template,
+            engine: None,
+        }
+    }
+
+    /// As an engine writes them.
+    pub(super) fn of(engine: Engine, facts: Facts) -> Self {
+        Self {
+            engine: Some(engine),
+            ..Self::new(facts)
+        }
+    }
+
+    /// The counts at the beginning.
+    fn first_usage(&self) -> Usage {
+        let prompt = self.facts.prompt_tokens;
+        match self.engine {
+            // A half of the prompt is what it still knew.
+            Some(Engine::LlamaCpp) => Usage {
+                input_tokens: Some(prompt - prompt / 2),
+                cache_read_input_tokens: Some(prompt / 2),
+                ..Usage::default()
+            },
+            Some(_) => Usage {
+                input_tokens: Some(prompt),
+                cache_creation_input_tokens: Some(0),
+                cache_read_input_tokens: Some(0),
+                output_tokens: 1,
+            },
+            None => Usage {
+                input_tokens: Some(prompt),
+                output_tokens: 1,
+                ..Usage::default()
+            },
+        }
+    }
+
+    /// Those at the end.
+    fn last_usage(&self) -> Usage {
+        let output_tokens = self.facts.completion_tokens;
+        match self.engine {
+            // The service says the others once more.
+            Some(Engine::Anthropic) => Usage {
+                output_tokens,
+                ..self.first_usage()
+            },
+            _ => Usage {
+                output_tokens,
+                ..Usage::default()
+            },
+        }
     }
 }
 
 impl Voice for Anthropic {
     fn opening(&self) -> Vec<Vec<u8>> {
-        let message = Message::begun(&self.facts, 1);
+        let message = Message {
+            usage: self.first_usage(),
+            ..Message::begun(&self.facts, 1)
+        };
         let content_block = Block::Text { text: "" };
-        vec![
+        let mut events = vec![
             event(
                 Some("message_start"),
                 &json(&Event::MessageStart { message }),
             ),
             block_start(0, content_block),
-            event(Some("ping"), &json(&Event::Ping)),
-        ]
+        ];
+        if self.engine != Some(Engine::LlamaCpp) {
+            events.push(event(Some("ping"), &json(&Event::Ping)));
+        }
+        events
     }
 
     fn text(&self, _choice: usize, token: usize, text: &dyn Fn(&mut Vec<u8>), out: &mut Vec<u8>) {
@@ -185,9 +246,7 @@ impl Voice for Anthropic {
             stop_reason: reason,
             stop_sequence: None,
         };
-        let usage = Output {
-            output_tokens: self.facts.completion_tokens,
-        };
+        let usage = self.last_usage();
         vec![
             block_stop(open),
             event(

@@ -36,8 +36,19 @@ impl<'a> Chat<'a> {
             Engine::Vllm => order.messages.last().filter(|_| asked),
             Engine::Sglang => order.last_said().filter(|_| asked),
             // Asked or not.
-            Engine::LlamaCpp => order.last_said(),
+            Engine::LlamaCpp | Engine::Anthropic => order.last_said(),
         };
+        if let Some(last) = opened.filter(|_| engine == Engine::Anthropic) {
+            if last.content.ends_with(char::is_whitespace) {
+                let message =
+                    "messages: final assistant content cannot end with trailing whitespace";
+                return Err(Refused::new(engine, message));
+            }
+            if last.content.is_empty() {
+                let message = "messages: text content blocks must be non-empty";
+                return Err(Refused::new(engine, message));
+            }
+        }
         let (messages, tail) = (&order.messages[..], Tail::NewTurn);
         let chat = Self {
             messages,
@@ -62,7 +73,7 @@ impl<'a> Chat<'a> {
                 tail: Tail::Closed,
                 ..chat
             }),
-            Engine::Vllm | Engine::LlamaCpp => {
+            Engine::Vllm | Engine::LlamaCpp | Engine::Anthropic => {
                 if faults.trim && trimmed(&last.content, faults).is_empty() {
                     return Err(Refused::new(
                         engine,
@@ -118,12 +129,13 @@ mod tests {
     fn each_engine_goes_on_in_its_way() {
         let open = format!("{TURN}b");
         let new_turn = format!("{TURN}b<|im_end|>\n{TURN}");
-        for engine in Engine::ALL {
+        for engine in Engine::OPENAI {
             check(engine, "b", true, &open);
         }
         check(Engine::Vllm, "b", false, &new_turn);
         check(Engine::Sglang, "b", false, &new_turn);
         check(Engine::LlamaCpp, "b", false, &open);
+        check(Engine::Anthropic, "b", false, &open);
         check(Engine::LlamaCpp, "", true, "");
         check(Engine::Vllm, "", true, TURN);
     }
@@ -141,6 +153,19 @@ mod tests {
         assert_ne!(together, apart);
         let answer = Tokens::USUAL.ids("\n\nb");
         assert!(apart.ends_with(&answer));
+    }
+
+    #[test]
+    fn anthropic_refuses_white_space_at_the_end() {
+        for said in ["b ", "b\n", ""] {
+            let order = Order {
+                messages: vec![Message::new("assistant", said)],
+                ..Order::default()
+            };
+            let refused = Chat::read(Engine::Anthropic, &order, &Faults::default()).unwrap_err();
+            assert_eq!(refused.status, 400, "{said:?}");
+            assert!(Chat::read(Engine::LlamaCpp, &order, &Faults::default()).is_ok());
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a request says to an inference engine, beyond what every server of its dialect reads.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The members of a request that only an engine reads. What is missing, or is no such thing, has its
 /// default.
@@ -68,12 +68,12 @@ impl Order {
         let truth = |name: &str| body[name].as_bool() == Some(true);
         let messages = body["messages"].as_array().map(Vec::as_slice);
         let min_tokens = body["min_tokens"].as_u64().unwrap_or_default();
+        // Anthropic has it beside the messages.
+        let system = (!body["system"].is_null())
+            .then(|| Message::read(&json!({"role": "system", "content": body["system"]})));
+        let messages = messages.unwrap_or_default().iter().map(Message::read);
         Self {
-            messages: messages
-                .unwrap_or_default()
-                .iter()
-                .map(Message::read)
-                .collect(),
+            messages: system.into_iter().chain(messages).collect(),
             prompt: body["prompt"].as_str().map(str::to_owned),
             prompt_ids: ids(&body["prompt"]),
             transferred_ids: ids(&body["kv_transfer_params"]["prompt_token_ids"]),
@@ -105,8 +105,6 @@ pub(super) fn ids(value: &Value) -> Option<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -15,6 +15,7 @@ use crate::{Ask, Dialect, Script, text::Text};
 pub(crate) struct Plan {
     pub(super) engine: Engine,
     pub(super) is_chat: bool,
+    pub(crate) is_message: bool,
     /// The ids of the prompt, as they are told.
     pub(super) prompt: Vec<u32>,
     /// Whose message it writes.
@@ -53,10 +54,7 @@ impl Plan {
     /// For a request of a dialect that engines continue, where the script is an engine's.
     pub(crate) fn of(script: &Script, ask: &Ask) -> Option<Self> {
         let engine = script.engine?;
-        if !matches!(
-            ask.dialect,
-            Dialect::OpenAiChat | Dialect::OpenAiCompletions
-        ) {
+        if !engine.serves(ask.dialect) {
             return None;
         }
         let planner = Planner::new(engine, script, ask);
@@ -94,7 +92,7 @@ impl<'a> Planner<'a> {
         let text = Text::new(script.text.as_deref(), script.tokens).whole();
         Self {
             engine,
-            is_chat: ask.dialect == Dialect::OpenAiChat,
+            is_chat: ask.dialect != Dialect::OpenAiCompletions,
             script,
             ask,
             order: &ask.order,
@@ -140,7 +138,7 @@ impl<'a> Planner<'a> {
             // Its chat ignores them when it is to echo.
             Engine::Vllm if !order.echo => order.transferred_ids.clone(),
             Engine::Sglang => order.input_ids.clone(),
-            Engine::Vllm | Engine::LlamaCpp => None,
+            Engine::Vllm | Engine::LlamaCpp | Engine::Anthropic => None,
         };
         if let Some(ids) = forwarded {
             return Ok(plain(ids, true));
@@ -171,7 +169,11 @@ impl<'a> Planner<'a> {
                     return Err(Refused {
                         engine: self.engine,
                         status,
-                        message: "This server does not continue answers.".to_owned(),
+                        message: match self.engine {
+                            Engine::Anthropic => NO_PREFILL,
+                            _ => "This server does not continue answers.",
+                        }
+                        .to_owned(),
                     });
                 }
                 Some(Refuse::NewTurn) => {
@@ -212,7 +214,7 @@ impl<'a> Planner<'a> {
         let room = self.script.max_model_len;
         let asked = match self.engine {
             // It shortens the answer instead, and takes a zero for a one.
-            Engine::LlamaCpp => 1,
+            Engine::LlamaCpp | Engine::Anthropic => 1,
             Engine::Vllm | Engine::Sglang => self.ask.max_tokens.unwrap_or(1),
         };
         if prompt.saturating_add(asked) > room {
@@ -239,7 +241,7 @@ impl<'a> Planner<'a> {
             shows_empty: match self.engine {
                 Engine::Vllm => true,
                 Engine::Sglang => !self.is_chat,
-                Engine::LlamaCpp => false,
+                Engine::LlamaCpp | Engine::Anthropic => false,
             },
             leaks: self.faults.leak.unwrap_or(self.engine == Engine::Vllm),
             per_chunk: self.faults.tokens_per_chunk,
@@ -285,6 +287,7 @@ impl<'a> Planner<'a> {
         Plan {
             engine: self.engine,
             is_chat: self.is_chat,
+            is_message: self.ask.dialect == Dialect::AnthropicMessages,
             prompt: Vec::new(),
             role: "assistant".to_owned(),
             given: String::new(),
@@ -295,6 +298,9 @@ impl<'a> Planner<'a> {
         }
     }
 }
+
+/// What models of Anthropic say that take no beginning of an answer, with the status 400.
+const NO_PREFILL: &str = "This model does not support assistant message prefill. The conversation must end with a user message.";
 
 /// The tokeniser of a script.
 pub(super) fn tokens(script: &Script) -> Tokens {

@@ -50,6 +50,16 @@ impl Reply {
                     _ => "server_error",
                 },
             }}),
+            Engine::Anthropic => json!({
+                "type": "error", "request_id": "req_mock",
+                "error": { "message": message, "type": match status {
+                    400 => "invalid_request_error",
+                    404 => "not_found_error",
+                    429 => "rate_limit_error",
+                    529 => "overloaded_error",
+                    _ => "api_error",
+                } },
+            }),
         };
         Self {
             status: *status,
@@ -87,6 +97,7 @@ pub(crate) fn probe(script: &Script, health: u16, request: &Request) -> Option<R
         Engine::Vllm => matches!(path, "/health" | "/ping"),
         Engine::Sglang => matches!(path, "/health" | "/health_generate" | "/ready"),
         Engine::LlamaCpp => matches!(path, "/health" | "/v1/health"),
+        Engine::Anthropic => false,
     };
     if is_health {
         return Some(probed.health(health));
@@ -111,7 +122,7 @@ impl Probed<'_> {
                 status,
                 message: "Loading model".to_owned(),
             }),
-            Engine::Vllm | Engine::Sglang => Reply {
+            Engine::Vllm | Engine::Sglang | Engine::Anthropic => Reply {
                 status,
                 body: Vec::new(),
             },
@@ -121,6 +132,13 @@ impl Probed<'_> {
     fn get(&self, path: &str) -> Option<Value> {
         let script = self.script;
         let value = match (self.engine, path) {
+            (Engine::Anthropic, "/v1/models") => json!({
+                "data": [{
+                    "type": "model", "id": self.model(), "display_name": self.model(),
+                    "created_at": "2025-10-01T00:00:00Z",
+                }],
+                "has_more": false, "first_id": self.model(), "last_id": self.model(),
+            }),
             (_, "/v1/models") => self.models(),
             (Engine::Vllm, "/version") => json!({ "version": "0.32.0" }),
             (Engine::Sglang, "/get_model_info" | "/model_info") => json!({
@@ -146,6 +164,12 @@ impl Probed<'_> {
 
     fn post(&self, path: &str, body: &Value) -> Option<Done> {
         let done = match (self.engine, path) {
+            (Engine::LlamaCpp | Engine::Anthropic, path)
+                if path.ends_with("/messages/count_tokens") =>
+            {
+                self.count(body)
+            }
+            (Engine::Anthropic, _) => return None,
             (Engine::Vllm | Engine::Sglang, "/tokenize") => self.tokenize(body),
             (Engine::LlamaCpp, "/tokenize") => Ok(self.pieces(body)),
             (_, "/detokenize") => self.detokenize(body),
@@ -167,7 +191,7 @@ impl Probed<'_> {
                 about["parent"] = Value::Null;
                 about["max_model_len"] = json!(self.script.max_model_len);
             }
-            Engine::LlamaCpp => {
+            Engine::LlamaCpp | Engine::Anthropic => {
                 about["meta"] = json!({ "n_ctx_train": self.script.max_model_len });
             }
         }
@@ -210,6 +234,14 @@ impl Probed<'_> {
         Ok(json!({ "prompt": chat.text(faults) }))
     }
 
+    /// How many tokens the prompt of a message has.
+    fn count(&self, body: &Value) -> Done {
+        let (order, faults) = (Order::read(body), &self.script.faults);
+        let chat = Chat::read(self.engine, &order, faults)?;
+        let ids = chat.ids(tokens(self.script), faults);
+        Ok(json!({ "input_tokens": ids.len() }))
+    }
+
     /// As llama.cpp does it.
     fn pieces(&self, body: &Value) -> Value {
         let tokens = tokens(self.script);
@@ -245,7 +277,7 @@ impl Probed<'_> {
         let name = match self.engine {
             Engine::Vllm => "prompt",
             Engine::Sglang => "text",
-            Engine::LlamaCpp => "content",
+            Engine::LlamaCpp | Engine::Anthropic => "content",
         };
         Ok(json!({ name: tokens(self.script).text(&ids, special) }))
     }

@@ -54,6 +54,9 @@ pub(crate) fn settle(mut facts: Facts, script: &Script, plan: &Plan) -> (Facts, 
         facts.calls.clone_from(&script.calls);
     }
     let natural = match plan.ended {
+        false if plan.is_message => "max_tokens",
+        true if plan.is_message && !facts.calls.is_empty() => "tool_use",
+        true if plan.is_message => "end_turn",
         false => "length",
         true if plan.is_chat && !facts.calls.is_empty() => "tool_calls",
         true => "stop",
@@ -75,12 +78,13 @@ pub(crate) fn voice(facts: Facts, plan: Plan, script: &Script, ask: &Ask) -> Box
     let form: &'static dyn Form = match plan.engine {
         Engine::Vllm => &vllm::Vllm,
         Engine::Sglang => &sglang::Sglang,
-        Engine::LlamaCpp => &llama_cpp::LlamaCpp,
+        // Its messages have the voice of their dialect.
+        Engine::LlamaCpp | Engine::Anthropic => &llama_cpp::LlamaCpp,
     };
     let merges = match plan.engine {
         Engine::Vllm => true,
         Engine::Sglang => !plan.is_chat,
-        Engine::LlamaCpp => false,
+        Engine::LlamaCpp | Engine::Anthropic => false,
     };
     let finishes = !matches!(script.end, End::NoFinish | End::SentinelOnly);
     let finish_in_text = merges && finishes && !plan.ended && !plan.pieces.is_empty();

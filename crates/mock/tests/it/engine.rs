@@ -3,6 +3,7 @@
 mod continuation;
 mod faults;
 mod heads;
+mod messages;
 mod prefill;
 mod probes;
 mod shapes;

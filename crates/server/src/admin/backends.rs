@@ -48,6 +48,7 @@ struct Examined {
     settled: bool,
     chat: Vec<&'static str>,
     completions: Vec<&'static str>,
+    messages: Vec<&'static str>,
     context: Option<u64>,
 }
 
@@ -174,6 +175,7 @@ impl Examined {
             settled: examination.settled(),
             chat: words(Dialect::OpenAiChat),
             completions: words(Dialect::OpenAiCompletions),
+            messages: words(Dialect::AnthropicMessages),
             context: examination.identity.context(),
         }
     }

@@ -60,24 +60,16 @@ impl Candidate<AttemptSource> for Place {
     }
 
     fn inquire(&self, question: Question) -> Later<Option<Vec<u8>>> {
-        let attempts = Arc::clone(&self.attempts);
-        let member = Arc::clone(self.permit.member());
-        Box::pin(async move {
-            let permit = attempts.app.backends.fleet.again(&member)?;
-            let mut request = attempts.request().clone();
-            *request.uri_mut() = Uri::from_static(question.path);
-            let body = Bytes::from(question.body);
-            request
-                .headers_mut()
-                .insert(CONTENT_LENGTH, body.len().into());
-            let request = request.map(|()| RequestBody::again(body));
-            let answer = attempts.app.send(permit, request).await.ok()?;
-            if answer.status() != StatusCode::OK {
-                return None;
-            }
-            let body = Limited::new(answer.into_body().into_body(), INQUIRED);
-            Some(body.collect().await.ok()?.to_bytes().to_vec())
-        })
+        let told = self.inquire_at(Some(Uri::from_static(question.path)), question.body);
+        Box::pin(async move { told.await.ok() })
+    }
+
+    fn inquire_behind(
+        &self,
+        behind: &'static str,
+        body: String,
+    ) -> Later<Result<Vec<u8>, NotBegun>> {
+        self.inquire_at(lengthened(self.attempts.request().uri(), behind), body)
     }
 
     fn ask(self: Box<Self>, body: Bytes) -> Later<Result<AttemptSource, NotBegun>> {
@@ -97,5 +89,63 @@ impl Candidate<AttemptSource> for Place {
             let coding = coding.ok_or(NotBegun::Failed)?;
             Ok(AttemptSource::new(response.into_body(), coding))
         })
+    }
+}
+
+impl Place {
+    fn inquire_at(&self, uri: Option<Uri>, body: String) -> Later<Result<Vec<u8>, NotBegun>> {
+        let attempts = Arc::clone(&self.attempts);
+        let member = Arc::clone(self.permit.member());
+        Box::pin(async move {
+            let permit = attempts.app.backends.fleet.again(&member);
+            let permit = permit.ok_or(NotBegun::Failed)?;
+            let mut request = attempts.request().clone();
+            *request.uri_mut() = uri.ok_or(NotBegun::Failed)?;
+            let body = Bytes::from(body);
+            request
+                .headers_mut()
+                .insert(CONTENT_LENGTH, body.len().into());
+            let request = request.map(|()| RequestBody::again(body));
+            let answer = attempts.app.send(permit, request).await;
+            let answer = answer.map_err(|_| NotBegun::Failed)?;
+            let status = answer.status();
+            if status.is_client_error() {
+                return Err(NotBegun::Refused(status.as_u16()));
+            }
+            if status != StatusCode::OK {
+                return Err(NotBegun::Failed);
+            }
+            let body = Limited::new(answer.into_body().into_body(), INQUIRED);
+            let body = body.collect().await.map_err(|_| NotBegun::Failed)?;
+            Ok(body.to_bytes().to_vec())
+        })
+    }
+}
+
+/// The path of a request with more behind it, and its query.
+fn lengthened(uri: &Uri, behind: &str) -> Option<Uri> {
+    let path = uri.path();
+    let query = uri.query().map(|query| format!("?{query}"));
+    format!("{path}{behind}{}", query.unwrap_or_default())
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_ahead_of_a_path_and_behind_it_stays() {
+        for (of, expected) in [
+            ("/v1/messages", "/v1/messages/count_tokens"),
+            (
+                "/anthropic/v1/messages?beta=true",
+                "/anthropic/v1/messages/count_tokens?beta=true",
+            ),
+        ] {
+            let found = lengthened(&Uri::from_static(of), "/count_tokens");
+            assert_eq!(found, Some(Uri::from_static(expected)));
+        }
     }
 }

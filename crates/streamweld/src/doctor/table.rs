@@ -68,6 +68,7 @@ fn meaning(report: &Report, dialect: Dialect) -> String {
         .collect();
     let what = match dialect {
         Dialect::OpenAiCompletions => "completion",
+        Dialect::AnthropicMessages => "message",
         _ => "chat",
     };
     let place = match report.pair {

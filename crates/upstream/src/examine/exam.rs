@@ -1,8 +1,9 @@
 //! The order in which a backend is asked. What the answers show is judged elsewhere.
 
 mod answers;
+mod messages;
 
-use streamweld_dialect::{Dialect, Engine, SoFar, read_text, read_tokens};
+use streamweld_dialect::{Dialect, Engine, Question, SoFar, read_text, read_tokens};
 
 use self::answers::{CHAT, COMPLETIONS};
 use super::ask::{Asker, Untold};
@@ -26,6 +27,9 @@ pub(super) async fn run(asker: &Asker<'_>, out: &mut Examination) {
     let names = &COMPLETIONS;
     let (completions, prompt) = exam.answers(Dialect::OpenAiCompletions, names, out).await;
     out.completions = completions;
+    if !engine.methods(Dialect::AnthropicMessages).is_empty() {
+        exam.messages(out).await;
+    }
     exam.tokenisation(prompt, out).await;
     exam.rendering(prompt_of_chat, out).await;
     exam.template(out).await;
@@ -41,7 +45,7 @@ struct Exam<'a> {
 impl Exam<'_> {
     async fn tokenisation(&self, told: Option<Vec<u32>>, out: &mut Examination) {
         let question = self.engine.ask_tokens(self.model, prompts::TEXT);
-        let asked = self.tokens(self.asker.post(question).await);
+        let asked = self.tokens(question).await;
         let (judged, fingerprint) = fingerprint(asked, told, "text");
         out.tokenisation = fingerprint;
         out.add("tokenisation", judged, TOKENISATION);
@@ -85,7 +89,7 @@ impl Exam<'_> {
         let mut judged = Judged::ok("no usual one does");
         for control in prompts::CONTROLS {
             let question = self.engine.ask_tokens(self.model, control);
-            match self.tokens(self.asker.post(question).await) {
+            match self.tokens(question).await {
                 Ok(tokens) if tokens.len() == 1 => {
                     judged =
                         Judged::problem(format!("{control} in a text becomes a control token"));
@@ -107,8 +111,9 @@ impl Exam<'_> {
     }
 
     async fn rendered_tokens(&self, request: &str) -> Result<Vec<u32>, Judged> {
-        if let Some(question) = self.engine.ask_rendered_tokens(request) {
-            return self.tokens(self.asker.post(question).await);
+        let question = self.engine.ask_rendered_tokens(request);
+        if question.is_some() {
+            return self.tokens(question).await;
         }
         let text = self.text_by_itself(request).await?;
         self.tokens_of_prompt(&text).await
@@ -118,9 +123,8 @@ impl Exam<'_> {
         let Some(question) = self.engine.ask_rendered_tokens(request) else {
             return self.text_by_itself(request).await;
         };
-        let tokens = self.tokens(self.asker.post(question).await)?;
-        let question = self.engine.ask_text(self.model, &tokens);
-        self.text(self.asker.post(question).await)
+        let tokens = self.tokens(Some(question)).await?;
+        self.text(self.engine.ask_text(self.model, &tokens)).await
     }
 
     async fn text_by_itself(&self, request: &str) -> Result<String, Judged> {
@@ -129,22 +133,33 @@ impl Exam<'_> {
             let evidence = format!("{engine} does not tell what it makes of a chat");
             return Err(Judged::unknown(evidence).mended_by(NOT_TOLD));
         };
-        self.text(self.asker.post(question).await)
+        self.text(Some(question)).await
     }
 
     async fn tokens_of_prompt(&self, prompt: &str) -> Result<Vec<u32>, Judged> {
         let question = self.engine.ask_prompt_tokens(self.model, prompt);
-        self.tokens(self.asker.post(question).await)
+        self.tokens(question).await
     }
 
-    fn tokens(&self, body: Result<Vec<u8>, Untold>) -> Result<Vec<u32>, Judged> {
-        let tokens = body.and_then(|body| read_tokens(&body).ok_or(Untold::NotUnderstood));
-        tokens.map_err(|untold| Judged::untold(&untold))
+    async fn tokens(&self, question: Option<Question>) -> Result<Vec<u32>, Judged> {
+        self.told(question, read_tokens).await
     }
 
-    fn text(&self, body: Result<Vec<u8>, Untold>) -> Result<String, Judged> {
-        let text = body.and_then(|body| read_text(&body).ok_or(Untold::NotUnderstood));
-        text.map_err(|untold| Judged::untold(&untold))
+    async fn text(&self, question: Option<Question>) -> Result<String, Judged> {
+        self.told(question, read_text).await
+    }
+
+    async fn told<T>(
+        &self,
+        question: Option<Question>,
+        read: fn(&[u8]) -> Option<T>,
+    ) -> Result<T, Judged> {
+        let Some(question) = question else {
+            return Err(Judged::unknown(format!("{} does not tell", self.engine)));
+        };
+        let body = self.asker.post(question).await;
+        let told = body.and_then(|body| read(&body).ok_or(Untold::NotUnderstood));
+        told.map_err(|untold| Judged::untold(&untold))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What was found out about one backend.
 
 use sha2::{Digest, Sha256};
-use streamweld_dialect::{Dialect, Method};
+use streamweld_dialect::{Description, Dialect, Method};
 
 use super::check::Judged;
 use super::identity::hex;
@@ -19,6 +19,8 @@ pub struct Examination {
     pub chat: Ways,
     /// How completions can.
     pub completions: Ways,
+    /// How Anthropic messages can.
+    pub messages: Ways,
     /// Whether its template leaves an unfinished answer alone that ends in a word.
     pub keeps_word: Probed,
     /// The same of one that ends in white space.
@@ -92,18 +94,7 @@ impl Ways {
 impl Examination {
     /// What an identity alone shows.
     pub(super) fn new(identity: Identity, declared: Engine) -> Self {
-        let mut examination = Self {
-            checks: Vec::new(),
-            chat: Ways::NONE,
-            completions: Ways::NONE,
-            keeps_word: Probed::Unknown,
-            keeps_space: Probed::Unknown,
-            reads_controls: Probed::Unknown,
-            tokenisation: None,
-            rendering: None,
-            settled: true,
-            identity,
-        };
+        let mut examination = Self::unexamined(identity);
         let engine = engine(&examination.identity, declared);
         examination.add("engine", engine, ENGINE);
         let model = model(&examination.identity);
@@ -117,6 +108,46 @@ impl Examination {
         examination
     }
 
+    fn unexamined(identity: Identity) -> Self {
+        Self {
+            checks: Vec::new(),
+            chat: Ways::NONE,
+            completions: Ways::NONE,
+            messages: Ways::NONE,
+            keeps_word: Probed::Unknown,
+            keeps_space: Probed::Unknown,
+            reads_controls: Probed::Unknown,
+            tokenisation: None,
+            rendering: None,
+            settled: true,
+            identity,
+        }
+    }
+
+    /// What is said of a hosted service, of which nothing is asked: its answers cost money. `None` for an engine that is
+    /// examined.
+    #[must_use]
+    pub fn hosted(declared: Engine) -> Option<Self> {
+        if declared != Engine::Anthropic {
+            return None;
+        }
+        let evidence =
+            format!("declared as {declared}, a hosted service, of which nothing is asked");
+        let identity = Identity {
+            engine: None,
+            evidence: evidence.clone(),
+            description: Description::default(),
+            models: Vec::new(),
+            model: None,
+        };
+        let mut examination = Self::unexamined(identity);
+        examination.add("engine", Judged::unknown(evidence), HOSTED);
+        let prefill =
+            "models up to Claude 4.5 go on with the beginning of an answer, newer ones refuse it";
+        examination.add("messages.prefill", Judged::unknown(prefill), HOSTED);
+        Some(examination)
+    }
+
     /// Whether asking again would show the same. Otherwise some of it was not answered, for a reason that may pass.
     #[must_use]
     pub fn settled(&self) -> bool {
@@ -127,13 +158,12 @@ impl Examination {
     #[must_use]
     pub fn keeps_prefix(&self, dialect: Dialect) -> Probed {
         match dialect {
-            Dialect::OpenAiChat => self.keeps_word,
+            // An engine renders both by one template.
+            Dialect::OpenAiChat | Dialect::AnthropicMessages => self.keeps_word,
             Dialect::OpenAiCompletions => Probed::Yes,
-            Dialect::OpenAiResponses
-            | Dialect::AnthropicMessages
-            | Dialect::Gemini
-            | Dialect::Mcp
-            | Dialect::Generic => Probed::Unknown,
+            Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Mcp | Dialect::Generic => {
+                Probed::Unknown
+            }
         }
     }
 
@@ -144,16 +174,21 @@ impl Examination {
         let ways = match dialect {
             Dialect::OpenAiChat => &self.chat,
             Dialect::OpenAiCompletions => &self.completions,
-            Dialect::OpenAiResponses
-            | Dialect::AnthropicMessages
-            | Dialect::Gemini
-            | Dialect::Mcp
-            | Dialect::Generic => return Vec::new(),
+            Dialect::AnthropicMessages => &self.messages,
+            Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Mcp | Dialect::Generic => {
+                return Vec::new();
+            }
         };
         let keeps = self.keeps_prefix(dialect) == Probed::Yes;
         let mut methods = ways.methods.clone();
         methods.retain(|&method| method == Method::TokenIds || keeps);
         methods
+    }
+
+    /// Whether it was looked at how messages go on there.
+    pub(super) fn was_asked_for_messages(&self) -> bool {
+        let mut checks = self.checks.iter();
+        checks.any(|check| check.name == "messages.prefill")
     }
 
     /// Takes down what something showed.
@@ -201,6 +236,9 @@ fn model(identity: &Identity) -> Judged {
 
 const ENGINE: &str = "declare the engine that it is, here by --engine, of a backend by its option engine; or ask another server";
 const HIDDEN: &str = "let the paths of the engine through to here, beside /v1/*; where a gateway hides them, vouch for the group (--vouched)";
+
+const HOSTED: &str =
+    "put backends of one model into one group, allow prefill there, and vouch for it (--vouched)";
 
 #[cfg(test)]
 mod tests {

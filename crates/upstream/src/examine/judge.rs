@@ -117,7 +117,8 @@ pub(super) fn went_on_by_text(first: &Reply, cut: &ByText<'_>, second: &Reply) -
     }
     let (rest, new) = (&first.text()[cut.kept.len()..], second.text());
     // Its limit is not exact: tokens are counted by chunks.
-    let cut_short = second.reason() == Some("length") && new.len() > cut.dropped.len();
+    let is_limited = matches!(second.reason(), Some("length" | "max_tokens"));
+    let cut_short = is_limited && new.len() > cut.dropped.len();
     if new.starts_with(rest) || (cut_short && rest.starts_with(new)) {
         let dropped = brief(cut.dropped);
         return Judged::ok(format!("wrote {dropped} again and went on exactly"));

@@ -18,6 +18,7 @@ pub struct Pair {
     rendering: Probed,
     chat: Vec<Method>,
     completions: Vec<Method>,
+    messages: Vec<Method>,
 }
 
 impl Pair {
@@ -27,13 +28,11 @@ impl Pair {
     pub fn same_model(&self, dialect: Dialect) -> Probed {
         let tokens = self.model.and(self.tokenisation);
         match dialect {
-            Dialect::OpenAiChat => tokens.and(self.rendering),
+            Dialect::OpenAiChat | Dialect::AnthropicMessages => tokens.and(self.rendering),
             Dialect::OpenAiCompletions => tokens,
-            Dialect::OpenAiResponses
-            | Dialect::AnthropicMessages
-            | Dialect::Gemini
-            | Dialect::Mcp
-            | Dialect::Generic => Probed::Unknown,
+            Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Mcp | Dialect::Generic => {
+                Probed::Unknown
+            }
         }
     }
 
@@ -43,6 +42,7 @@ impl Pair {
         match dialect {
             _ if self.same_model(dialect) != Probed::Yes => &[],
             Dialect::OpenAiCompletions => &self.completions,
+            Dialect::AnthropicMessages => &self.messages,
             _ => &self.chat,
         }
     }
@@ -71,6 +71,12 @@ pub fn compare(one: &Examination, other: &Examination) -> Pair {
     };
     let chat = both("pair.chat", Dialect::OpenAiChat);
     let completions = both("pair.completions", Dialect::OpenAiCompletions);
+    // Of engines that do not go on with messages there is nothing to say.
+    let looked_at = [one, other].iter().all(|it| it.was_asked_for_messages());
+    let messages = match looked_at {
+        true => both("pair.messages", Dialect::AnthropicMessages),
+        false => Vec::new(),
+    };
     Pair {
         checks,
         model,
@@ -78,6 +84,7 @@ pub fn compare(one: &Examination, other: &Examination) -> Pair {
         rendering,
         chat,
         completions,
+        messages,
     }
 }
 

@@ -1,9 +1,10 @@
 //! What backends are asked: always the same, and nothing that anybody would mind.
 
-use streamweld_dialect::{Dialect, Question, ask_chat, ask_completion};
+use streamweld_dialect::{Dialect, Question, ask_chat, ask_completion, ask_message};
 
-/// About how many tokens an examination makes a backend generate, at most: two answers, and twice the rest of each.
-pub const TOKENS: u64 = 6 * ANSWER;
+/// About how many tokens an examination makes a backend generate, at most: two answers, and twice the rest of each; and a
+/// message with its rest.
+pub const TOKENS: u64 = 8 * ANSWER;
 
 /// The longest answer.
 const ANSWER: u64 = 32;
@@ -37,10 +38,10 @@ pub(super) const CONTROLS: [&str; 5] = [
 
 /// A request for a short answer, of a dialect that can be continued.
 pub(super) fn short_answer(dialect: Dialect, model: &str) -> Question {
-    if dialect == Dialect::OpenAiCompletions {
-        ask_completion(model, LIST, ANSWER)
-    } else {
-        ask_chat(model, &[("user", QUESTION)], ANSWER)
+    match dialect {
+        Dialect::OpenAiCompletions => ask_completion(model, LIST, ANSWER),
+        Dialect::AnthropicMessages => ask_message(model, &[("user", QUESTION)], ANSWER),
+        _ => ask_chat(model, &[("user", QUESTION)], ANSWER),
     }
 }
 

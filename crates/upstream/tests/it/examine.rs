@@ -21,6 +21,7 @@ mod pairs;
 
 const CHAT: Dialect = Dialect::OpenAiChat;
 const COMPLETIONS: Dialect = Dialect::OpenAiCompletions;
+const MESSAGES: Dialect = Dialect::AnthropicMessages;
 
 async fn identified(fake: &Fake) -> Result<Identity, NotExamined> {
     identified_with(fake, &Credential::PassThrough, None).await
@@ -89,6 +90,11 @@ async fn each_engine_shows_what_it_can() {
         assert_eq!(examination.identity.engine, Some(engine));
         assert_eq!(examination.methods(CHAT), chat, "{examination:#?}");
         assert_eq!(examination.methods(COMPLETIONS), completions, "{kind:?}");
+        let messages: &[Method] = match kind {
+            Kind::LlamaCpp => &[Prefill],
+            _ => &[],
+        };
+        assert_eq!(examination.methods(MESSAGES), messages, "{kind:?}");
         assert_eq!(examination.methods(Dialect::Gemini), []);
         assert!(examination.settled(), "{examination:#?}");
         assert_eq!(examination.identity.context(), Some(2048));
@@ -112,6 +118,56 @@ async fn an_engine_that_tells_everything_is_found_to_do_everything() {
     assert_eq!(examination.keeps_prefix(CHAT), Probed::Yes);
     assert_eq!(examination.chat.round_trip, Probed::Yes);
     assert_eq!(examination.completions.round_trip, Probed::Yes);
+}
+
+#[tokio::test]
+async fn how_messages_go_on_is_looked_at_where_they_can() {
+    let examination = examined(Kind::LlamaCpp, Flaw::Nothing).await;
+    check(
+        &examination,
+        "messages.prefill",
+        Finding::Ok,
+        "went on exactly",
+    );
+    check(
+        &examination,
+        "messages.count",
+        Finding::Ok,
+        "as it did for its answer",
+    );
+    assert_eq!(examination.keeps_prefix(MESSAGES), Probed::Yes);
+    for (flaw, said) in [
+        (Flaw::BeginsAnew, "begins anew"),
+        (Flaw::Echoes, "repeats"),
+        (Flaw::Drifts, "Another text"),
+        (Flaw::NoPrefill, "answered with 400"),
+    ] {
+        let examination = examined(Kind::LlamaCpp, flaw).await;
+        check(&examination, "messages.prefill", Finding::Problem, said);
+        assert_eq!(examination.methods(MESSAGES), [], "{flaw:?}");
+    }
+    let pair = compare(&examination, &examination);
+    assert_eq!(pair.methods(MESSAGES), [Method::Prefill]);
+    let other = examined(Kind::Vllm, Flaw::Nothing).await;
+    assert_eq!(compare(&examination, &other).methods(MESSAGES), []);
+    let mut checks = other.checks.iter();
+    assert!(!checks.any(|check| check.name.starts_with("messages.")));
+}
+
+#[test]
+fn of_a_hosted_service_nothing_is_asked_and_nothing_is_known() {
+    let examination = Examination::hosted(fleet::Engine::Anthropic).unwrap();
+    check(&examination, "engine", Finding::Unknown, "a hosted service");
+    check(
+        &examination,
+        "messages.prefill",
+        Finding::Unknown,
+        "Claude 4.5",
+    );
+    assert_eq!(examination.methods(MESSAGES), []);
+    for engine in [fleet::Engine::Unknown, fleet::Engine::LlamaCpp] {
+        assert!(Examination::hosted(engine).is_none());
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use streamweld_dialect::{Engine, Unreadable};
 
 use super::*;
-use crate::migration::{Answer, Budget};
+use crate::migration::{Answer, Budget, NoCount};
 
 /// Everything as it has to be: an answer by a greedy model, in front of its twin.
 fn good(asked: &Asked) -> Snapshot<'_> {
@@ -30,10 +30,12 @@ fn good(asked: &Asked) -> Snapshot<'_> {
             text: "The tide comes in",
             choices: 1,
             finished: false,
+            others: false,
             tool_calls: false,
             reasoning: false,
             tokens: Count::Exact(4),
             kept: Some(3),
+            uncounted: None,
             prompt_tokens: Some(10),
             ids: true,
         },
@@ -189,12 +191,8 @@ fn the_request_must_be_there() {
 #[test]
 fn only_dialects_that_have_a_continuation_are_continued() {
     allows(|it| it.dialect = Dialect::OpenAiCompletions);
-    for dialect in [
-        Dialect::OpenAiResponses,
-        Dialect::AnthropicMessages,
-        Dialect::Gemini,
-        Dialect::Generic,
-    ] {
+    allows(|it| it.dialect = Dialect::AnthropicMessages);
+    for dialect in [Dialect::OpenAiResponses, Dialect::Gemini, Dialect::Generic] {
         refuses(Gate::Dialect, |it| it.dialect = dialect);
     }
 }
@@ -247,6 +245,7 @@ fn what_nobody_knows_is_refused_by_its_name() {
 #[test]
 fn an_answer_that_shows_more_than_text_of_one_choice_stays() {
     refuses(Gate::RequestShape, |it| it.answer.choices = 2);
+    refuses(Gate::RequestShape, |it| it.answer.others = true);
     refuses(Gate::ToolCall, |it| it.answer.tool_calls = true);
     refuses(Gate::Reasoning, |it| it.answer.reasoning = true);
 }
@@ -356,6 +355,41 @@ fn what_has_to_come_again_by_prefill_is_counted_again() {
     let word = "a".repeat(100);
     snapshot.answer.text = &word;
     assert_eq!(closed(&snapshot), [Gate::Seam]);
+}
+
+#[test]
+fn a_message_is_counted_by_whoever_goes_on() {
+    let asked = Asked {
+        max_tokens: Some(4),
+        ..greedy()
+    };
+    let mut snapshot = good(&asked);
+    snapshot.dialect = Dialect::AnthropicMessages;
+    snapshot.answer.ids = false;
+    snapshot.answer.tokens = Count::AtLeast(4);
+    assert_eq!(closed(&snapshot), []);
+    snapshot.answer.kept = None;
+    for why in [
+        NoCount::NoPrompt,
+        NoCount::Untold,
+        NoCount::Unheard,
+        NoCount::Otherwise,
+    ] {
+        snapshot.answer.uncounted = Some(why);
+        let verdicts = evaluate(&snapshot);
+        let mut refusing = verdicts.iter().filter(|verdict| !verdict.is_open());
+        let tokens = refusing.next().unwrap();
+        assert_eq!((tokens.gate, refusing.next()), (Gate::Tokens, None));
+        let saw = tokens.refusal.as_ref().unwrap();
+        assert!(saw.ends_with(&format!("exactly: {why}")), "{saw}");
+    }
+    // Where nobody is, or nobody could join it, there is nothing to count for.
+    snapshot.answer.text = "";
+    assert_eq!(closed(&snapshot), [Gate::Seam]);
+    snapshot.policy = Policy::Exact;
+    assert_eq!(closed(&snapshot), [Gate::Seam]);
+    snapshot.target = None;
+    assert_eq!(closed(&snapshot), [Gate::BackendAvailable]);
 }
 
 #[test]

@@ -253,7 +253,7 @@ fn ends_that_are_no_success_have_the_form_of_the_engine() {
         error(Engine::LlamaCpp)[0],
         format!(r#"data: {{"error":{{"code":500,{message},"type":"server_error"}}}}"#)
     );
-    for engine in Engine::ALL {
+    for engine in Engine::OPENAI {
         assert_eq!(error(engine)[1..], ["data: [DONE]"]);
         let abort = tail(script(engine).abort_after(3));
         assert!(

@@ -28,10 +28,10 @@ pub(super) const COMPLETIONS: Names = Names {
 };
 
 /// A short answer, and what it was asked for with.
-struct First {
+pub(super) struct First {
     path: &'static str,
-    body: String,
-    reply: Reply,
+    pub(super) body: String,
+    pub(super) reply: Reply,
 }
 
 impl Exam<'_> {
@@ -87,7 +87,7 @@ impl Exam<'_> {
     }
 
     /// A short answer with all that the engine tells of it.
-    async fn first(&self, dialect: Dialect) -> Result<First, Judged> {
+    pub(super) async fn first(&self, dialect: Dialect) -> Result<First, Judged> {
         let question = prompts::short_answer(dialect, self.model);
         let added = Added::to(self.engine, dialect, &question.body, true);
         let body = added.map_or(question.body, |(body, _)| body);
@@ -153,7 +153,7 @@ impl Exam<'_> {
         }
     }
 
-    async fn by_text(&self, dialect: Dialect, first: &First) -> Judged {
+    pub(super) async fn by_text(&self, dialect: Dialect, first: &First) -> Judged {
         let cut = match judge::cut_text(&first.reply) {
             Ok(cut) => cut,
             Err(judged) => return judged,
@@ -184,7 +184,7 @@ impl Exam<'_> {
 }
 
 const TOKEN_IDS: &str = "allow prefill for its group (--migration GROUP=prefill), or take an engine that tells ids and goes on with them";
-const PREFILL: &str = "leave its group at exact, the default; where ids are not to be had either, take a release of the engine that goes on with an answer";
+pub(super) const PREFILL: &str = "leave its group at exact, the default; where ids are not to be had either, take a release of the engine that goes on with an answer";
 const ROUND_TRIP: &str = "nothing, for what goes on by token ids and for prefill at temperature 0; above it prefill is refused";
 const NO_TEXT: &str =
     "name a model that answers with text alone (--model); other answers do not go on";

@@ -190,6 +190,11 @@ impl Engine {
             ("/v1/models", _) if self.flaw == Flaw::Endless => Answer::Endless,
             ("/v1/models", _) => Answer::Json(self.models()),
             ("/v1/chat/completions" | "/v1/completions", _) => self.generate(path, &request),
+            ("/v1/messages", Kind::LlamaCpp) => self.message(&opened(request)),
+            ("/v1/messages/count_tokens", Kind::LlamaCpp) => {
+                let prompt = self.render(&opened(request));
+                Answer::Json(json!({"input_tokens": tokens(&prompt).len()}))
+            }
             _ if self.flaw == Flaw::OnlyV1 => ABSENT,
             ("/version", Kind::Vllm) => Answer::Json(json!({"version": "0.33.0"})),
             ("/get_server_info", Kind::Sglang) => {
@@ -314,6 +319,52 @@ impl Engine {
         }
     }
 
+    /// The answer to a chat in the events of Anthropic.
+    fn message(self, request: &Value) -> Answer {
+        let body = match self.generate("/v1/chat/completions", request) {
+            Answer::Stream(body) => body,
+            other => return other,
+        };
+        let input = tokens(&self.render(request)).len();
+        let mut events = vec![
+            json!({"type": "message_start", "message": {"usage": {"input_tokens": input, "output_tokens": 0}}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        ];
+        let chunks = body.lines().filter_map(|line| line.strip_prefix("data: {"));
+        for chunk in chunks {
+            let chunk: Value = serde_json::from_str(&format!("{{{chunk}")).unwrap();
+            let choice = &chunk["choices"][0];
+            if let Some(text) = choice["delta"]["content"]
+                .as_str()
+                .filter(|text| !text.is_empty())
+            {
+                let delta = json!({"type": "text_delta", "text": text});
+                events.push(json!({"type": "content_block_delta", "index": 0, "delta": delta}));
+            }
+            if let Some(thought) = choice["delta"]["reasoning_content"].as_str() {
+                let delta = json!({"type": "thinking_delta", "thinking": thought});
+                events.push(json!({"type": "content_block_delta", "index": 0, "delta": delta}));
+            }
+            if let Some(reason) = choice["finish_reason"].as_str() {
+                let reason = if reason == "length" {
+                    "max_tokens"
+                } else {
+                    "end_turn"
+                };
+                events.push(json!({"type": "content_block_stop", "index": 0}));
+                events.push(json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 1}}));
+                events.push(json!({"type": "message_stop"}));
+            }
+        }
+        let write = |event: &Value| {
+            format!(
+                "event: {}\ndata: {event}\n\n",
+                event["type"].as_str().unwrap()
+            )
+        };
+        Answer::Stream(events.iter().map(write).collect())
+    }
+
     fn tells_ids(self, is_chat: bool) -> bool {
         match self.kind {
             Kind::Vllm => true,
@@ -392,6 +443,14 @@ impl Stream {
     fn usage(&self, count: usize) -> Value {
         json!({"prompt_tokens": self.prompt.len(), "completion_tokens": count})
     }
+}
+
+/// The request, with what a message of the assistant behind all others asks for without a word.
+fn opened(mut request: Value) -> Value {
+    let last = request["messages"].as_array().and_then(|all| all.last());
+    let is_open = last.is_some_and(|last| last["role"] == "assistant");
+    request["continue_final_message"] = is_open.into();
+    request
 }
 
 fn ids(value: &Value) -> Vec<u32> {
