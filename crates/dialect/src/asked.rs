@@ -186,7 +186,17 @@ fn ends_with_an_answer(messages: &Value) -> bool {
 
 fn is_greedy(members: &Map<String, Value>) -> bool {
     let number = |name: &str| members.get(name).and_then(Value::as_f64);
-    number("temperature") == Some(0.0) || number("top_k") == Some(1.0)
+    // One that takes the most probable tokens away draws among those that are left.
+    let takes_away = number("xtc_probability").is_some_and(|chance| chance != 0.0);
+    let has = |name: &str, letter: char| match members.get("samplers") {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(samplers)) => samplers.iter().any(|one| one == name),
+        Some(Value::String(letters)) => letters.contains(letter),
+        Some(_) => false,
+    };
+    let is_cold = number("temperature") == Some(0.0) && has("temperature", 't');
+    let is_alone = number("top_k") == Some(1.0) && has("top_k", 'k');
+    (is_cold || is_alone) && !takes_away
 }
 
 #[cfg(test)]

@@ -95,7 +95,9 @@ impl Added {
             Engine::Vllm | Engine::LlamaCpp | Engine::Anthropic => Unasked::Nothing,
             Engine::Sglang => Unasked::Null,
         };
-        added.running = (!asked.continuous_usage_stats).then_some(unasked);
+        // One that is asked for no counts at all has none on the way either.
+        let runs = asked.continuous_usage_stats && (asked.include_usage || engine != Engine::Vllm);
+        added.running = (!runs).then_some(unasked);
         if added.last || added.running.is_some() {
             let both = r#"{"include_usage":true,"continuous_usage_stats":true}"#;
             members.set(&mut edits, &mut more, "stream_options", both);
@@ -286,6 +288,16 @@ mod tests {
         check(added, last, Some(last));
         let ids = r#"{"choices":[{"text":"a","token_ids":[1]}]}"#;
         check(added, ids, Some(ids));
+    }
+
+    #[test]
+    fn counts_on_the_way_alone_are_no_wish_of_an_app() {
+        // vLLM counts nothing then.
+        let request = r#"{"stream_options":{"continuous_usage_stats":true}}"#;
+        let (_, of_vllm) = added(Engine::Vllm, Dialect::OpenAiChat, request);
+        let counted = r#"{"choices":[{"delta":{"content":"a"}}],"usage":{"completion_tokens":1}}"#;
+        let plain = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
+        check(of_vllm, counted, Some(plain));
     }
 
     #[test]

@@ -254,6 +254,9 @@ impl Trail {
     /// How many tokens of the answer there are, where that was told with the last chunk.
     #[must_use]
     pub fn tokens(&self) -> Option<u64> {
+        if self.is_miscounted() {
+            return None;
+        }
         self.counted
             .or((self.text == self.before.text).then_some(self.before.tokens))
     }
@@ -264,8 +267,16 @@ impl Trail {
         if text == 0 {
             return Some(0);
         }
+        if self.is_miscounted() {
+            return None;
+        }
         let mark = self.marks.iter().find(|mark| mark.text == text)?;
         Some(mark.tokens)
+    }
+
+    /// What was counted does not agree with the ids, and nobody knows which of them is wrong.
+    fn is_miscounted(&self) -> bool {
+        self.fault == Some(NoIds::Disagree)
     }
 
     /// Whether an engine cuts the answer into the very tokens that were generated. `prompt` is how it cuts what the answer

@@ -22,7 +22,7 @@ use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::config::Secret;
 use crate::error::{Error, ErrorCode};
-use crate::head;
+use crate::{head, query};
 
 /// Answers one request on the admin listener.
 pub(crate) async fn handle(
@@ -95,6 +95,19 @@ async fn admin(
     query: Option<&str>,
     peer: SocketAddr,
 ) -> Result<Response<Body>, Error> {
+    let known: &[&str] = match segments {
+        ["streams"] => &streams::FILTERS,
+        ["streams", _, "migrate"] => &["dry_run"],
+        ["backends", _, "drain"] => &["timeout"],
+        _ => &[],
+    };
+    if query::has_others(query, known) {
+        let message = match known {
+            [] => "there are no parameters here".to_owned(),
+            known => format!("there is a parameter that is none of {}", known.join(", ")),
+        };
+        return Err(Error::new(ErrorCode::InvalidParameter, message));
+    }
     match (method.as_str(), segments) {
         ("GET", ["streams"]) => streams::list(app, query).await,
         ("GET", ["streams", id]) => streams::show(app, id).await,

@@ -10,6 +10,15 @@ pub(crate) fn first<'a>(query: Option<&'a str>, name: &str) -> Option<Cow<'a, [u
     })
 }
 
+/// Whether there is a parameter of another name than these.
+pub(crate) fn has_others(query: Option<&str>, names: &[&str]) -> bool {
+    let pairs = query.into_iter().flat_map(|query| query.split('&'));
+    let mut names_given = pairs
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| decode(pair.split_once('=').map_or(pair, |(name, _)| name)));
+    names_given.any(|given| names.iter().all(|name| name.as_bytes() != &*given))
+}
+
 /// Percent-decoded, once. Broken escapes stay as they are.
 pub(crate) fn decode(text: &str) -> Cow<'_, [u8]> {
     if !text.contains('%') {
@@ -51,6 +60,20 @@ mod tests {
             expected.map(str::as_bytes),
             "{query}"
         );
+    }
+
+    #[test]
+    fn names_that_nobody_knows_are_noticed() {
+        for (query, expected) in [
+            (None, false),
+            (Some(""), false),
+            (Some("a=1&b"), false),
+            (Some("%61=1&&b=2"), false),
+            (Some("a=1&c=2"), true),
+            (Some("dryrun=true"), true),
+        ] {
+            assert_eq!(has_others(query, &["a", "b"]), expected, "{query:?}");
+        }
     }
 
     #[test]

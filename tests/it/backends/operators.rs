@@ -68,6 +68,19 @@ async fn what_is_asked_wrongly_changes_nothing() {
         ),
         (
             "POST",
+            "/admin/backends/a/drain?wait=1s",
+            400,
+            "invalid_parameter",
+        ),
+        (
+            "POST",
+            "/admin/streams/01arz3ndektsv4rrffq69g5fav/migrate?dryrun=true",
+            400,
+            "invalid_parameter",
+        ),
+        ("GET", "/admin/streams?state=done", 400, "invalid_parameter"),
+        (
+            "POST",
             "/admin/backends/a/drain?timeout=1",
             400,
             "invalid_parameter",

@@ -1,4 +1,6 @@
 //! The members of requests for chat and completions: OpenAI's own, and what engines add to them.
+//!
+//! An empty schema or grammar is one: engines take `{}` for any JSON at all.
 
 use serde_json::Value;
 
@@ -12,17 +14,17 @@ pub(super) const COMMON: Table = &[
     ("cache_prompt", Plain),
     ("cache_salt", Plain),
     ("dry_multiplier", Unless(Hazard::Penalties, is_zero)),
-    ("ebnf", Unless(Hazard::StructuredOutput, is_empty)),
+    ("ebnf", Unless(Hazard::StructuredOutput, never)),
     ("echo", Unless(Hazard::Echo, is_false)),
     ("frequency_penalty", Unless(Hazard::Penalties, is_zero)),
-    ("grammar", Unless(Hazard::StructuredOutput, is_empty)),
-    ("guided_choice", Unless(Hazard::StructuredOutput, is_empty)),
-    ("guided_grammar", Unless(Hazard::StructuredOutput, is_empty)),
-    ("guided_json", Unless(Hazard::StructuredOutput, is_empty)),
-    ("guided_regex", Unless(Hazard::StructuredOutput, is_empty)),
+    ("grammar", Unless(Hazard::StructuredOutput, never)),
+    ("guided_choice", Unless(Hazard::StructuredOutput, never)),
+    ("guided_grammar", Unless(Hazard::StructuredOutput, never)),
+    ("guided_json", Unless(Hazard::StructuredOutput, never)),
+    ("guided_regex", Unless(Hazard::StructuredOutput, never)),
     ("ignore_eos", Plain),
     ("include_stop_str_in_output", Plain),
-    ("json_schema", Unless(Hazard::StructuredOutput, is_empty)),
+    ("json_schema", Unless(Hazard::StructuredOutput, never)),
     ("kv_transfer_params", Unless(Hazard::EngineState, is_empty)),
     ("length_penalty", Unless(Hazard::Choices, is_one)),
     ("logit_bias", Plain),
@@ -38,7 +40,7 @@ pub(super) const COMMON: Table = &[
     ("presence_penalty", Unless(Hazard::Penalties, is_zero)),
     ("priority", Plain),
     ("prompt_logprobs", Unless(Hazard::Logprobs, is_false)),
-    ("regex", Unless(Hazard::StructuredOutput, is_empty)),
+    ("regex", Unless(Hazard::StructuredOutput, never)),
     ("repeat_last_n", Plain),
     ("repeat_penalty", Unless(Hazard::Penalties, is_one)),
     ("repetition_penalty", Unless(Hazard::Penalties, is_one)),
@@ -61,7 +63,7 @@ pub(super) const COMMON: Table = &[
     ("stream_options", Plain),
     (
         "structured_outputs",
-        Unless(Hazard::StructuredOutput, is_empty),
+        Unless(Hazard::StructuredOutput, never),
     ),
     ("temperature", Plain),
     ("timings_per_token", Plain),
@@ -82,13 +84,14 @@ pub(super) const CHAT: Table = &[
         Unless(Hazard::EngineState, is_true),
     ),
     ("audio", Unless(Hazard::Media, never)),
-    ("chat_template", Plain),
+    // The one that was examined is another.
+    ("chat_template", Unless(Hazard::EngineState, never)),
     ("chat_template_kwargs", Unless(Hazard::Reasoning, is_empty)),
     (
         "continue_final_message",
         Unless(Hazard::EngineState, is_false),
     ),
-    ("documents", Plain),
+    ("documents", Unless(Hazard::EngineState, is_empty)),
     ("function_call", Unless(Hazard::Tools, is_none)),
     ("functions", Unless(Hazard::Tools, is_empty)),
     ("include_reasoning", Unless(Hazard::Reasoning, is_true)),
@@ -100,7 +103,7 @@ pub(super) const CHAT: Table = &[
     ("prediction", Unless(Hazard::EngineState, never)),
     ("prompt_cache_key", Plain),
     ("reasoning_effort", Unless(Hazard::Reasoning, is_none)),
-    ("store", Unless(Hazard::ServerTools, is_false)),
+    ("store", Unless(Hazard::EngineState, is_false)),
     ("thinking_token_budget", Unless(Hazard::Reasoning, never)),
     // With `none` the model is told of no tool that it may call.
     ("tool_choice", Plain),

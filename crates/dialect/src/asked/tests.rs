@@ -69,7 +69,15 @@ fn what_steers_a_chat_is_a_hazard_of_its_kind() {
         ),
         (json!({"functions": [{"name": "f"}]}), Hazard::Tools),
         (json!({"web_search_options": {}}), Hazard::ServerTools),
-        (json!({"store": true}), Hazard::ServerTools),
+        (json!({"store": true}), Hazard::EngineState),
+        (json!({"chat_template": "x"}), Hazard::EngineState),
+        (json!({"documents": [{}]}), Hazard::EngineState),
+        // Any JSON at all is a format, too.
+        (json!({"json_schema": {}}), Hazard::StructuredOutput),
+        (json!({"guided_json": {}}), Hazard::StructuredOutput),
+        (json!({"guided_choice": []}), Hazard::StructuredOutput),
+        (json!({"grammar": ""}), Hazard::StructuredOutput),
+        (json!({"structured_outputs": {}}), Hazard::StructuredOutput),
         (
             json!({"response_format": {"type": "json_object"}}),
             Hazard::StructuredOutput,
@@ -261,6 +269,22 @@ fn greedy_is_what_says_so() {
     assert!(chat(json!({"top_k": 1, "temperature": 1})).greedy);
     assert!(!chat(json!({"temperature": 0.1})).greedy);
     assert!(!chat(json!({})).greedy);
+    // Cold only where the temperature is looked at, and nothing takes the most probable token away.
+    for (more, expected) in [
+        (json!({"samplers": ["top_k", "temperature"]}), true),
+        (json!({"samplers": ["top_k"]}), false),
+        (json!({"samplers": []}), false),
+        (json!({"samplers": "kt"}), true),
+        (json!({"samplers": "k"}), false),
+        (json!({"samplers": 1}), false),
+        (json!({"xtc_probability": 0}), true),
+        (json!({"xtc_probability": 0.5}), false),
+    ] {
+        let mut request = more.clone();
+        request["temperature"] = json!(0);
+        assert_eq!(chat(request).greedy, expected, "{more}");
+    }
+    assert!(!chat(json!({"top_k": 1, "samplers": ["temperature"]})).greedy);
 }
 
 #[test]

@@ -71,6 +71,12 @@ fn holes_are_noticed() {
     check(&[counted(2)], Err(NoIds::Disagree));
     // Also those of before.
     check(&[counted(2), chunk("b", &[2])], Err(NoIds::Disagree));
+    // Nor is the count believed then.
+    let mut trail = Trail::default();
+    trail.push(&counted(1));
+    assert_eq!((trail.tokens(), trail.tokens_of(1)), (Some(1), Some(1)));
+    trail.push(&counted(9));
+    assert_eq!((trail.tokens(), trail.tokens_of(1)), (None, None));
 }
 
 #[test]

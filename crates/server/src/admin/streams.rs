@@ -80,6 +80,9 @@ pub(super) async fn stop(app: &Arc<App>, id: &str) -> Result<Done, Error> {
     })
 }
 
+/// What a list is asked for by.
+pub(super) const FILTERS: [&str; 5] = ["status", "model", "backend", "older_than", "limit"];
+
 /// Which generations a list shows. What is asked for by name is looked at before anything is read of an answer.
 #[derive(Debug, Default)]
 struct Filter {

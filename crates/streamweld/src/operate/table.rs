@@ -116,13 +116,16 @@ pub(super) fn drain(answer: &Value) -> String {
     }
     if !remaining.is_empty() {
         let rows = remaining.iter().map(|one| {
-            let gates = items(&one["gates"]).iter();
-            let gates: Vec<String> = gates.map(|gate| text(&gate["gate"])).collect();
-            vec![
-                text(&one["stream_id"]),
-                gates.join(","),
-                text(&one["reason"]),
-            ]
+            let of_gates = |member: &str| {
+                let gates = items(&one["gates"]).iter();
+                gates.map(|gate| text(&gate[member])).collect::<Vec<_>>()
+            };
+            // What each of them saw says more than that they refuse.
+            let reason = match of_gates("message") {
+                said if said.is_empty() => text(&one["reason"]),
+                said => said.join("; "),
+            };
+            vec![text(&one["stream_id"]), of_gates("gate").join(","), reason]
         });
         out.push_str(&table(&["STREAM", "GATES", "REASON"], rows));
     }

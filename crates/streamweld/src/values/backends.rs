@@ -205,7 +205,7 @@ fn unknown(option: &str) -> Fault {
             .bytes()
             .all(|c| c.is_ascii_lowercase() || b"-_".contains(&c));
     let known = "there are credential-file, dns, engine, family, group, health, name and weight; a comma in a URL \
-                 is written %2C";
+                 is written %2C, and the next backend stands behind white space, or in a flag of its own";
     let nearest = nearest(option, OPTIONS);
     Fault::Option(match (is_word, nearest) {
         (true, Some(nearest)) => {
