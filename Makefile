@@ -9,7 +9,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STREAMWELD := $(TARGET)/release/streamweld
 
-.PHONY: help demo demo-redis demo-migrate demo-llama test test-browser test-clients test-engines clients-table check lint doc fmt bench fuzz fresh
+.PHONY: help demo demo-redis demo-migrate demo-takeover demo-llama test test-browser test-clients test-engines model clients-table check lint doc fmt bench fuzz fresh
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -22,6 +22,9 @@ demo-redis: $(STREAMWELD) ## Two replicas over one journal in Redis, which is ki
 
 demo-migrate: $(STREAMWELD) ## Two fake engines and a kill -9 in the middle of an answer, which goes on
 	STREAMWELD=$(STREAMWELD) scripts/demo-migrate.sh
+
+demo-takeover: $(STREAMWELD) ## Three replicas with an engine each; one is killed with its engine in mid-answer (installs Redis)
+	STREAMWELD=$(STREAMWELD) scripts/demo-takeover.sh
 
 demo-llama: $(STREAMWELD) ## The same in front of a real llama.cpp server with a small model (needs Python, 250 MB)
 	STREAMWELD=$(STREAMWELD) scripts/demo-llama.sh
@@ -46,6 +49,9 @@ test-clients: ## The stories of the SDKs, against any deployment: URL=http://HOS
 
 test-engines: ## Kill real llama.cpp servers in mid-answer: KILLS, CUTS, DRAWN, MESSAGES, SEED (needs Python, 250 MB, half an hour)
 	@scripts/test-engines.sh
+
+model: ## Search the ownership protocol within wider bounds than `make test` does (docs/ownership.md)
+	$(CARGO) test --locked -p streamweld-model -- --ignored --nocapture --test-threads=2
 
 clients-table: ## Write the rows of docs/clients.md anew, from what the clients see
 	scripts/setup-test.sh

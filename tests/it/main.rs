@@ -41,6 +41,7 @@ mod shutdown;
 mod smuggling;
 mod state;
 mod stop;
+mod successors;
 mod tidy;
 mod transparent;
 mod upstream_answers;

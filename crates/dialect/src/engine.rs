@@ -2,11 +2,14 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Dialect;
 
 /// An engine that is known by its own words, or by those of its operator, never by where it is: what it does with an answer that it is given differs
 /// from one to the next, and some do it silently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// vLLM.
     Vllm,

@@ -7,10 +7,14 @@
 //!
 //! Counts keep a limit: the second part may have what the first has left of it.
 
+mod piece;
+
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde::Deserialize;
+
+use self::piece::{Count, Piece};
 
 /// The tokens of an answer with one choice, as far as they were told.
 #[derive(Clone, Debug, Default)]
@@ -124,38 +128,39 @@ impl Trail {
 
     /// Reads the data of the next chunk. What is no chunk says nothing.
     pub fn push(&mut self, data: &str) {
-        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
-            return;
-        };
-        let usage = chunk.usage.as_ref();
-        if self.prompt_tokens.is_none() && self.before.text == 0 {
-            let by_timings = || chunk.timings.as_ref()?.prompt_tokens();
-            let told = usage.and_then(|usage| usage.prompt_tokens);
-            self.prompt_tokens = told.or_else(by_timings);
+        let piece = self.read(data);
+        self.add(piece);
+    }
+
+    /// What an attempt behind a part of the answer counts has that part among it.
+    fn takes_prompt_tokens(&self) -> bool {
+        self.prompt_tokens.is_none() && self.before.text == 0
+    }
+
+    fn add(&mut self, piece: Piece) {
+        if self.takes_prompt_tokens() {
+            self.prompt_tokens = piece.prompt_tokens;
         }
-        let Some(choice) = chunk.choices.into_iter().next() else {
+        let Some(told) = piece.choice else {
             return;
         };
         if self.prompt.is_none() {
-            self.prompt = chunk.prompt_token_ids.or(choice.prompt_token_ids);
+            self.prompt = told.prompt;
         }
-        let text = choice.text.or(choice.delta.and_then(|delta| delta.content));
-        let text = text.unwrap_or_default();
-        let told = choice.token_ids.unwrap_or_default();
-        let beside = choice.logprobs.and_then(|beside| beside.content?.pop()?.id);
-        let in_chunk = told.len();
-        self.ids.extend(told);
-        if in_chunk == 0 && !text.is_empty() {
+        let in_chunk = told.ids.len();
+        self.ids.extend(told.ids);
+        if in_chunk == 0 && told.text > 0 {
             self.fault = self.fault.or(Some(NoIds::Missing));
         }
-        self.text += text.len();
-        if in_chunk > 0 || !text.is_empty() || chunk.timings.is_some() || usage.is_some() {
-            self.count(usage, chunk.timings.as_ref(), in_chunk > 0);
+        // Pieces of another process may say anything.
+        self.text = self.text.saturating_add(told.text);
+        if in_chunk > 0 || told.text > 0 || told.has_counts {
+            self.count(told.count, in_chunk > 0);
         }
-        if let (Some(place), Some(id)) = (self.counted, beside) {
+        if let (Some(place), Some(id)) = (self.counted, told.beside) {
             self.places.push((place, id));
         }
-        if !text.is_empty() && !text.ends_with(char::REPLACEMENT_CHARACTER) {
+        if told.text > 0 && !told.is_torn {
             self.clean = Some(Clean {
                 ids: self.ids.len(),
                 in_chunk,
@@ -165,16 +170,13 @@ impl Trail {
     }
 
     /// A count on the way is of everything of this attempt up to here.
-    fn count(&mut self, usage: Option<&Usage>, timings: Option<&Timings>, has_ids: bool) {
-        let told = usage.and_then(|usage| usage.completion_tokens);
-        if told.is_some_and(|told| told != self.ids.len() as u64) {
+    fn count(&mut self, told: Option<Count>, has_ids: bool) {
+        let of_ids = self.ids.len() as u64;
+        if matches!(told, Some(Count::Usage(tokens)) if tokens != of_ids) {
             self.fault = self.fault.or(Some(NoIds::Disagree));
         }
-        let by_ids = has_ids.then_some(self.ids.len() as u64);
-        let counted = told
-            .or(timings.and_then(|timings| timings.predicted_n))
-            .or(by_ids);
-        self.counted = counted.map(|counted| self.before.tokens + counted);
+        let counted = told.map(Count::tokens).or(has_ids.then_some(of_ids));
+        self.counted = counted.map(|counted| self.before.tokens.saturating_add(counted));
         let Some(tokens) = self.counted else {
             // A beginning, or an end, without text takes nothing back.
             if self.marks.back().is_some_and(|mark| mark.text < self.text) {
@@ -228,7 +230,7 @@ impl Trail {
         let answer = &self.ids[..clean.ids];
         Ok(Ids {
             all: prompt.iter().chain(answer).copied().collect(),
-            of_answer: self.before.tokens + answer.len() as u64,
+            of_answer: self.before.tokens.saturating_add(answer.len() as u64),
             unsure: clean.in_chunk > 1,
         })
     }

@@ -87,6 +87,16 @@ impl Access {
         }
     }
 
+    /// Of a generation that another replica has begun: it is known what its callers must match, and no more.
+    #[must_use]
+    pub fn inherited(digest: [u8; 32], anonymous: bool) -> Self {
+        Self {
+            digest,
+            outside: digest,
+            anonymous,
+        }
+    }
+
     /// The digest, for a journal to keep.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {

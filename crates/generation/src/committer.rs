@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
+use streamweld_journal::rules::{ReadBack, read_back};
 use streamweld_journal::{
     Call, Closed, Journal, Open, OpenRefusal, Outcome, Refusal, Seq, Tail, Unreachable, Window,
 };
@@ -152,6 +153,12 @@ impl<'a> Committer<'a> {
     pub(crate) fn open(&mut self, owner: &'a Open) {
         self.received = Seq::FIRST;
         self.op = Op::Opening(self.journal.open(self.window, owner, SystemTime::now()));
+    }
+
+    /// The log stands already: everything before the window was written by others.
+    pub(crate) fn inherit(&mut self) {
+        self.stands = self.window.committed();
+        self.received = self.stands;
     }
 
     /// Everything through `received` is staged.
@@ -390,32 +397,29 @@ impl<'a> Committer<'a> {
 
     /// Compares what stands with what was sent.
     fn read_back(&mut self, tail: &Tail, sent: Seq) -> Option<Progress> {
-        let Tail::Last {
-            epoch,
-            last,
-            digest,
-            ..
-        } = tail
-        else {
-            self.count("vanished");
-            return Some(self.give_up("the log has vanished"));
+        let window = self.window;
+        let back = read_back(tail, window.epoch(), sent, window.earliest(), |seq| {
+            window.digest(seq)
+        });
+        let last = match back {
+            ReadBack::Stands(last) => last,
+            ReadBack::Vanished => {
+                self.count("vanished");
+                return Some(self.give_up("the log has vanished"));
+            }
+            ReadBack::Fenced => {
+                self.count("fenced");
+                return Some(self.lost());
+            }
+            ReadBack::Changed => return Some(self.lost()),
+            ReadBack::TooShort => {
+                return Some(self.give_up("the journal has lost more than is still held"));
+            }
         };
-        if *epoch != self.window.epoch() || *last > sent {
-            self.count("fenced");
-            return Some(self.lost());
-        }
-        if self.window.digest(*last) != Some(*digest) {
-            // Either the window no longer holds what the journal ends with, or it ends with something else.
-            return Some(if *last < self.window.earliest() {
-                self.give_up("the journal has lost more than is still held")
-            } else {
-                self.lost()
-            });
-        }
-        if *last < self.stands {
+        if last < self.stands {
             tracing::warn!(stream_id = %self.window.id(), "the journal has lost a suffix; appending it again");
         }
-        self.stands_at(*last)
+        self.stands_at(last)
     }
 
     /// Shows the suffix when patience is over. True when the bounds of healing are passed.

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use streamweld_dialect::{Dialect, RequestShape};
-use streamweld_journal::{Replica, StreamId, Window};
-use tokio::sync::{SetOnce, watch};
+use streamweld_journal::{Closed, Replica, StreamId, Window, Word};
+use tokio::sync::{Notify, SetOnce, watch};
 use tokio::time::Instant;
 
 use crate::access::Access;
@@ -78,6 +78,9 @@ pub struct Handle {
     taken: AtomicBool,
     /// What operators wish, the first first. None are taken any more once it is over.
     orders: Mutex<Option<Vec<Asked>>>,
+    /// What other replicas have said about it, the first first.
+    said: Mutex<Vec<(Replica, Word)>>,
+    heard: Notify,
     attempts: AtomicU32,
     moves: AtomicU32,
     /// The names of the backends that were asked, in order.
@@ -99,10 +102,22 @@ impl Handle {
     /// A candidate with one reader: the client that waits for its head.
     #[must_use]
     pub fn new(spec: Spec, window: Arc<Window>) -> Arc<Self> {
+        Self::since(spec, window, Instant::now())
+    }
+
+    /// A generation that another replica has begun, so long ago.
+    #[must_use]
+    pub fn inherited(spec: Spec, window: Arc<Window>, age: Duration) -> Arc<Self> {
+        let now = Instant::now();
+        // A machine that has not been up for so long counts from its start.
+        Self::since(spec, window, now.checked_sub(age).unwrap_or(now))
+    }
+
+    fn since(spec: Spec, window: Arc<Window>, begun: Instant) -> Arc<Self> {
         Arc::new(Self {
             spec,
             window,
-            begun: Instant::now(),
+            begun,
             readers: AtomicUsize::new(0),
             elsewhere: Mutex::default(),
             lost: Mutex::new(None),
@@ -112,6 +127,8 @@ impl Handle {
             shutdown: AtomicBool::new(false),
             taken: AtomicBool::new(false),
             orders: Mutex::new(Some(Vec::new())),
+            said: Mutex::default(),
+            heard: Notify::new(),
             attempts: AtomicU32::new(0),
             moves: AtomicU32::new(0),
             backends: Mutex::default(),
@@ -219,6 +236,18 @@ impl Handle {
     /// A request for this answer is about to be sent to the backend of this name.
     pub fn attempt(&self, backend: &str) {
         self.attempts.fetch_add(1, Ordering::AcqRel);
+        self.backends().push(Arc::from(backend));
+    }
+
+    /// Another replica has made so many requests for it, the last one to this backend.
+    pub(crate) fn resume_at(&self, attempts: u32, backend: &str) {
+        self.attempts.store(attempts, Ordering::Release);
+        self.knew(backend);
+        self.go_to(backend, Leave::Otherwise);
+    }
+
+    /// A backend of this name was asked before.
+    pub(crate) fn knew(&self, backend: &str) {
         self.backends().push(Arc::from(backend));
     }
 
@@ -355,6 +384,45 @@ impl Handle {
         let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         let orders = orders.as_mut()?;
         (!orders.is_empty()).then(|| orders.remove(0))
+    }
+
+    /// Another replica has said something about it.
+    pub fn hear(&self, from: Replica, word: Word) {
+        self.said().push((from, word));
+        self.heard.notify_one();
+    }
+
+    /// Forgets what was said.
+    pub(crate) fn hear_no_more(&self) {
+        self.said().clear();
+    }
+
+    /// The next word of one replica; those of others are dropped.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub(crate) async fn word_of(&self, replica: Replica) -> Word {
+        loop {
+            let heard = self.heard.notified();
+            {
+                let mut said = self.said();
+                said.retain(|(from, _)| *from == replica);
+                if !said.is_empty() {
+                    return said.remove(0).1;
+                }
+            }
+            heard.await;
+        }
+    }
+
+    fn said(&self) -> MutexGuard<'_, Vec<(Replica, Word)>> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another replica has its log: nothing of how it ended is known here.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.window.closed() == Some(Closed::Fenced)
     }
 
     /// Its log is another replica's now.

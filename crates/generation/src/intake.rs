@@ -51,11 +51,14 @@ pub(crate) struct Intake {
     held: Option<Vec<u8>>,
     /// What chunks are changed by, where they are.
     reading: Option<Box<Reading>>,
+    /// What it learns of tokens is kept beside the events.
+    tells: bool,
     limits: Limits,
 }
 
 impl Intake {
-    pub(crate) fn new(limits: Limits, dialect: Dialect) -> Self {
+    /// `tells`: there are other replicas, which may have to go on with it.
+    pub(crate) fn new(limits: Limits, dialect: Dialect, tells: bool) -> Self {
         let reconnects = dialect.keeps_retry();
         Self {
             decoder: Decoder::new(limits),
@@ -66,6 +69,7 @@ impl Intake {
             unrecognised: dialect == Dialect::Generic,
             held: None,
             reading: None,
+            tells,
             limits,
         }
     }
@@ -77,9 +81,24 @@ impl Intake {
         self.held = None;
     }
 
+    /// An event that was staged already, by whoever had this before.
+    pub(crate) fn replayed(&mut self, event: &Event<'_>) {
+        if std::mem::take(&mut self.unrecognised) {
+            self.shown_as = recognise(event).unwrap_or(self.shown_as);
+        }
+    }
+
     /// How the chunks of the body that comes are read.
-    pub(crate) fn read_by(&mut self, reading: Option<Box<Reading>>) {
+    pub(crate) fn read_by(&mut self, mut reading: Option<Box<Reading>>) {
+        if let Some(reading) = reading.as_mut().filter(|_| self.tells) {
+            reading.tell();
+        }
         self.reading = reading;
+    }
+
+    /// What whoever had this before was told of the tokens of the answer.
+    pub(crate) fn inherit(&mut self, trail: Trail) {
+        self.reading = Some(Box::new(Reading::new(None, None, trail)));
     }
 
     /// What was told of the tokens of the answer, where that was asked for.
@@ -115,11 +134,13 @@ impl Intake {
                     self.upstream_id = Some(id.to_owned());
                 }
             }
-            let mut stage = |lines: &mut dyn FnMut(&mut Vec<u8>)| {
+            let mut stage = |lines: &mut dyn FnMut(&mut Vec<u8>), told: &[u8]| {
                 staged += 1;
-                staging
-                    .get_or_insert_with(|| window.stage(at.time))
-                    .push(Kind::Event, |out| lines(out));
+                let staging = staging.get_or_insert_with(|| window.stage(at.time));
+                staging.push(Kind::Event, |out| lines(out));
+                if !told.is_empty() {
+                    staging.beside(told);
+                }
             };
             let on = lifecycle.event(&event, at.instant.into_std());
             let shown = match (&mut self.reading, &on) {
@@ -139,15 +160,17 @@ impl Intake {
                 OnEvent::Stage | OnEvent::StageAndEnd(_) if shown == Shown::Nothing => {}
                 OnEvent::Stage | OnEvent::StageAndEnd(_) => {
                     if let Some(held) = self.held.take() {
-                        stage(&mut |out| out.extend_from_slice(&held));
+                        stage(&mut |out| out.extend_from_slice(&held), &[]);
                     }
                     if std::mem::take(&mut self.unrecognised) {
                         self.shown_as = recognise(&event).unwrap_or(self.shown_as);
                     }
-                    stage(&mut |out| match &shown {
+                    let told = self.reading.as_mut().map(|reading| reading.take_told());
+                    let mut lines = |out: &mut Vec<u8>| match &shown {
                         Shown::Lines(lines) => out.extend_from_slice(lines),
                         Shown::Same | Shown::Nothing => encode_lines(&event, self.retry, out),
-                    });
+                    };
+                    stage(&mut lines, &told.unwrap_or_default());
                 }
                 OnEvent::Hold if shown == Shown::Nothing => {}
                 OnEvent::Hold => {
@@ -159,15 +182,15 @@ impl Intake {
                         }
                     }
                     if let Some(held) = self.held.replace(lines) {
-                        stage(&mut |out| out.extend_from_slice(&held));
+                        stage(&mut |out| out.extend_from_slice(&held), &[]);
                     }
                 }
                 OnEvent::End {
                     salvage: Some(lines),
                     ..
                 } => match &shown {
-                    Shown::Same => stage(&mut |out| out.extend_from_slice(lines)),
-                    Shown::Lines(lines) => stage(&mut |out| out.extend_from_slice(lines)),
+                    Shown::Same => stage(&mut |out| out.extend_from_slice(lines), &[]),
+                    Shown::Lines(lines) => stage(&mut |out| out.extend_from_slice(lines), &[]),
                     Shown::Nothing => {}
                 },
                 OnEvent::Skip | OnEvent::End { salvage: None, .. } => {}

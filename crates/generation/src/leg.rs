@@ -30,6 +30,9 @@ pub(crate) struct Reading {
     added: Option<Added>,
     rejoin: Option<Rejoin>,
     trail: Trail,
+    /// What was told since the last event that was staged, for whoever goes on when this process is gone. `None`: nobody
+    /// could.
+    told: Option<Vec<u8>>,
 }
 
 impl Reading {
@@ -43,7 +46,20 @@ impl Reading {
             added,
             rejoin,
             trail,
+            told: None,
         }
+    }
+
+    /// What is told of the tokens is to stand beside the events, from its beginning.
+    pub(crate) fn tell(&mut self) {
+        let mut told = Vec::new();
+        self.trail.begin_bytes(&mut told);
+        self.told = Some(told);
+    }
+
+    /// What was told of the tokens and stands beside no event yet.
+    pub(crate) fn take_told(&mut self) -> Vec<u8> {
+        self.told.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// What was told of the tokens so far.
@@ -53,7 +69,10 @@ impl Reading {
 
     /// What the reader is shown of a chunk. `None` where the seam turns out not to hold.
     pub(crate) fn event(&mut self, event: &Event<'_>) -> Option<Shown> {
-        self.trail.push(&event.data());
+        match &mut self.told {
+            Some(told) => self.trail.push_told(&event.data(), told),
+            None => self.trail.push(&event.data()),
+        }
         let joined = match &mut self.rejoin {
             None => return Some(self.plain(event)),
             Some(rejoin) => match rejoin.event(event) {

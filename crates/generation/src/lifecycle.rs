@@ -42,10 +42,28 @@ pub enum End {
 /// Why an answer that was cut could not go on elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
-    /// How the attempt failed.
-    pub failure: Failure,
+    /// Why it could not go on where it was.
+    pub loss: Loss,
     /// The gates that refuse, each with what it saw.
     pub gates: Vec<(Gate, String)>,
+}
+
+/// Why an answer cannot go on where it was.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loss {
+    /// Its attempt has failed.
+    Attempt(Failure),
+    /// The replica that ran it is gone, and its attempt with it.
+    Owner,
+}
+
+impl From<Loss> for End {
+    fn from(loss: Loss) -> Self {
+        match loss {
+            Loss::Attempt(failure) => Self::Failed(failure),
+            Loss::Owner => Self::OwnerLost,
+        }
+    }
 }
 
 /// Who called stop.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use streamweld_dialect::Failure;
 use streamweld_journal::{Kind, Seq, StreamId, Window};
 
-use crate::lifecycle::{End, Refused};
+use crate::lifecycle::{End, Loss, Refused};
 
 /// The payload of the entry `open`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,9 +153,7 @@ impl End {
                 Some("ended: the proxy shut down before the answer was complete".to_owned())
             }
             Self::Incomplete => Some("the journal lost a part of this answer".to_owned()),
-            Self::OwnerLost => {
-                Some("ended: the replica that carried this answer is gone".to_owned())
-            }
+            Self::OwnerLost => Some(format!("ended: {OWNER_LOST}")),
             Self::Internal => Some("ended by a fault of the proxy".to_owned()),
         }
     }
@@ -184,13 +182,13 @@ impl End {
                 ..
             })
             | Self::Refused(Refused {
-                failure:
-                    Failure {
+                loss:
+                    Loss::Attempt(Failure {
                         frame,
                         message,
                         code,
                         ..
-                    },
+                    }),
                 ..
             }) => {
                 if frame.is_some() || code.is_some() {
@@ -207,11 +205,14 @@ impl End {
             | Self::Shutdown
             | Self::Incomplete
             | Self::OwnerLost
+            | Self::Refused(_)
             | Self::Internal => {}
         }
         payload
     }
 }
+
+const OWNER_LOST: &str = "the replica that carried this answer is gone";
 
 fn failure_message(failure: &Failure) -> String {
     use streamweld_dialect::FailureClass as Class;
@@ -235,7 +236,10 @@ fn refused_message(refused: &Refused) -> String {
     let gates = gates.map(|(gate, saw)| format!("{} ({saw})", gate.as_str()));
     format!(
         "{}; no other backend could go on: {}",
-        failure_message(&refused.failure),
+        match &refused.loss {
+            Loss::Attempt(failure) => failure_message(failure),
+            Loss::Owner => OWNER_LOST.to_owned(),
+        },
         gates.collect::<Vec<_>>().join("; ")
     )
 }

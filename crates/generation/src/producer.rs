@@ -13,7 +13,9 @@
 //! [`Handle::shut_down`] was called; if it panics, its window is closed so that readers are told.
 
 pub(crate) mod finish;
+mod heir;
 mod moving;
+mod offer;
 mod pump;
 
 use std::future::{Future, poll_fn};
@@ -35,7 +37,9 @@ use crate::log::Log;
 use crate::payload::{HeadFields, Label, OpenPayload, control_lines, timestamp};
 use crate::registry::Registry;
 use crate::retry::RetryWindow;
-use crate::source::{ByteSource, Onward, Read};
+use crate::source::{ByteSource, Keep, Onward, Read};
+
+pub use self::heir::{Estate, Taken};
 
 /// What bounds a producer.
 #[derive(Clone, Debug, Default)]
@@ -104,6 +108,8 @@ pub struct Producer {
     lifecycle: Lifecycle,
     intake: Intake,
     leg: Option<Leg>,
+    /// Keeps what it takes to go on with an attempt in another process.
+    keep: Option<Keep>,
     /// How often another backend has gone on.
     moves: u32,
     /// The journal has opened.
@@ -124,13 +130,15 @@ impl Producer {
         );
         shared.registry.insert(Arc::clone(&handle));
         shared.retries.note(&handle);
-        let intake = Intake::new(shared.limits.event, spec.dialect);
+        let tells = shared.journal.replica().is_some();
+        let intake = Intake::new(shared.limits.event, spec.dialect, tells);
         Self {
             shared,
             handle,
             lifecycle,
             intake,
             leg: None,
+            keep: None,
             moves: 0,
             durable: false,
             over: false,
@@ -239,7 +247,11 @@ impl Producer {
 
         self.durable = durability == Durability::Durable;
         let mut source = Some(source);
-        let end = self.pump(&mut source, onward, &mut log).await;
+        self.keep = onward.keep.clone();
+        if let (Some(keep), Some(leg)) = (self.keep.as_ref().filter(|_| self.durable), &self.leg) {
+            keep(leg);
+        }
+        let end = self.pump(&mut source, onward, &mut log, None).await;
         let whole = matches!(&end, Some(End::Done(done)) if matches!(done.end, DoneBy::Sentinel));
         let source = source.filter(|_| whole);
         match end {

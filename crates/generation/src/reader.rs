@@ -84,6 +84,12 @@ impl Attached {
         step
     }
 
+    /// The reader itself.
+    #[must_use]
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
     /// The window that is read.
     #[must_use]
     pub fn window(&self) -> &Arc<Window> {

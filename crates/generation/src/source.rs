@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use streamweld_dialect::FailureClass;
 
+use crate::leg::Leg;
 use crate::migration::Backends;
 
 /// The body of one attempt.
@@ -37,7 +38,13 @@ pub struct Onward<S> {
     pub again: Option<Again<S>>,
     /// Other backends.
     pub backends: Option<Arc<dyn Backends<S>>>,
+    /// Keeps the request for other replicas.
+    pub keep: Option<Keep>,
 }
+
+/// Keeps the request of a generation, and which attempt it is at, for whoever takes it over from this process. Called when
+/// the attempt's answer has begun; it waits for nothing.
+pub type Keep = Arc<dyn Fn(&Leg) + Send + Sync>;
 
 impl<S> Default for Onward<S> {
     /// Nothing.
@@ -45,6 +52,7 @@ impl<S> Default for Onward<S> {
         Self {
             again: None,
             backends: None,
+            keep: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use streamweld_dialect::{Dialect, Ending, stopped_ending};
+use streamweld_journal::rules::adoptable;
 use streamweld_journal::{
     Epoch, Found, Journal, Outcome, Ownerless, Refusal, Seq, StreamId, Tail, Window, WindowConfig,
     window_until,
@@ -109,7 +110,10 @@ pub async fn take_over(
 }
 
 /// Adopts a log that is still written under the epoch `gone`. Gives the new epoch, and the last entry.
-async fn adopt(
+///
+/// # Errors
+/// It is not this process' now.
+pub async fn adopt(
     journal: &dyn Journal,
     id: StreamId,
     gone: Epoch,
@@ -118,22 +122,18 @@ async fn adopt(
     // Nobody else's, or perhaps this process' own after an adoption without an answer.
     let mut may_be_ours = false;
     loop {
-        match journal.tail(id).await {
-            Ok(Tail::Last {
-                epoch,
-                last,
-                terminal: false,
-                ..
-            }) if epoch == gone || may_be_ours => {
-                let next = epoch.next();
-                match journal.adopt(id, last, next, SystemTime::now()).await {
-                    Outcome::Yes => return Ok((next, last)),
-                    Outcome::No(_) => return Err(TakenOver::NotOurs),
-                    Outcome::Unknown => may_be_ours = true,
-                }
+        if let Ok(tail) = journal.tail(id).await {
+            let Some((last, epoch)) = adoptable(&tail, gone, may_be_ours) else {
+                return Err(TakenOver::NotOurs);
+            };
+            let next = epoch.next();
+            match journal.adopt(id, last, next, SystemTime::now()).await {
+                Outcome::Yes => return Ok((next, last)),
+                // The one that had no answer may have come in between. Nobody else would end what this process has.
+                Outcome::No(_) if may_be_ours => {}
+                Outcome::No(_) => return Err(TakenOver::NotOurs),
+                Outcome::Unknown => may_be_ours = true,
             }
-            Ok(_) => return Err(TakenOver::NotOurs),
-            Err(_) => {}
         }
         if !keep_on() {
             return Err(TakenOver::GivenUp);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use streamweld_dialect::{Dialect, Transcript};
 use streamweld_journal::{EntryBytes, Kind, Page, Seq, Window};
-use streamweld_sse::{Decoder, Limits};
 
+use crate::leg::of_lines;
 use crate::payload::call_of;
 
 /// How many entries are read from the window at once, so that its lock is held briefly.
@@ -16,8 +16,15 @@ const PAGE: usize = 256;
 #[must_use]
 pub fn transcript(window: &Window, dialect: Dialect) -> Transcript {
     let mut transcript = begun(window, dialect);
-    push_from(&mut transcript, window, before(window.earliest()));
-    transcript
+    let mut after = before(window.earliest());
+    loop {
+        let entries = window.entries(after, PAGE);
+        push(&mut transcript, &entries);
+        match entries.last() {
+            Some(last) => after = last.seq,
+            None => return transcript,
+        }
+    }
 }
 
 /// A transcript of all there is.
@@ -35,18 +42,33 @@ pub struct Whole {
 /// Dropping the future loses nothing.
 pub async fn whole_transcript(window: &Window, dialect: Dialect) -> Whole {
     let mut transcript = begun(window, dialect);
+    let earliest = walk(window, |entries| push(&mut transcript, entries)).await;
+    Whole {
+        transcript,
+        earliest,
+    }
+}
+
+/// Gives every entry that is committed and retained, here or in the journal, in order and some at once. Returns the first of them.
+pub(crate) async fn walk(window: &Window, mut each: impl FnMut(&[EntryBytes])) -> Seq {
     let (mut after, mut earliest) = (Seq::ZERO, None);
+    let mut read = |entries: &[EntryBytes]| {
+        each(entries);
+        entries.last().map(|last| last.seq)
+    };
     loop {
         let begins = window.earliest();
         if let Some(earlier) = window.earlier().filter(|_| after.next() < begins) {
             let page = Arc::clone(earlier).page(after, before(begins)).await;
-            let read = match &page {
-                Page::Here(page) => push_from(&mut transcript, page, after),
-                Page::Gone { .. } => after,
-            };
-            if read > after {
+            let mut last = after;
+            if let Page::Here(page) = &page {
+                while let Some(next) = read(&page.entries(last, PAGE)) {
+                    last = next;
+                }
+            }
+            if last > after {
                 earliest = earliest.or(Some(after.next()));
-                after = read;
+                after = last;
                 continue;
             }
             // What is missing is left out, as it is where there is nothing but a ring.
@@ -69,11 +91,8 @@ pub async fn whole_transcript(window: &Window, dialect: Dialect) -> Whole {
         }
         let first = entries.first().map_or(begins, |first| first.seq);
         let earliest = *earliest.get_or_insert(first);
-        let Some(last) = push(&mut transcript, &entries) else {
-            return Whole {
-                transcript,
-                earliest,
-            };
+        let Some(last) = read(&entries) else {
+            return earliest;
         };
         after = last;
     }
@@ -89,27 +108,10 @@ fn begun(window: &Window, dialect: Dialect) -> Transcript {
     transcript
 }
 
-/// Reads what a window holds behind `after`. Returns the last entry that was read.
-fn push_from(transcript: &mut Transcript, window: &Window, mut after: Seq) -> Seq {
-    while let Some(last) = push(transcript, &window.entries(after, PAGE)) {
-        after = last;
-    }
-    after
-}
-
-/// Returns the last one, if there is any.
-fn push(transcript: &mut Transcript, entries: &[EntryBytes]) -> Option<Seq> {
+fn push(transcript: &mut Transcript, entries: &[EntryBytes]) {
     for entry in entries.iter().filter(|entry| entry.kind == Kind::Event) {
-        let mut decoder = Decoder::new(Limits {
-            max_event: usize::MAX,
-        });
-        for mut piece in [&entry.lines[..], b"\n"] {
-            if let Ok(Some(event)) = decoder.decode(&mut piece) {
-                transcript.push(&event);
-            }
-        }
+        of_lines(&entry.lines, |event| transcript.push(event));
     }
-    Some(entries.last()?.seq)
 }
 
 fn before(seq: Seq) -> Seq {

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use redis::Value;
+use streamweld_journal::rules::{Continues, continues};
 use streamweld_journal::{
     Access, Epoch, Found, Level, MirrorError, Seq, StreamId, Unreachable, Window, WindowConfig,
 };
@@ -229,19 +230,26 @@ impl Place {
             window.begin_after(Seq::new(record.first.get() - 1));
         }
         let received = window.received();
-        // A later writer goes on from what stood. If that is behind what was shown, Redis has lost some of it, and
-        // what comes would be other events under the same sequences.
-        if record.epoch > self.epoch && record.first <= received {
-            return Shown::Broken;
-        }
-        if record.first > received.next() {
-            return Shown::Gap;
+        // What comes before the first record nobody has asked for.
+        let shown = match self.next {
+            Next::Holding(_) => record.epoch,
+            Next::Behind(_) => self.epoch,
+        };
+        let is_mark = record.entries.is_empty();
+        match continues(shown, received, record.epoch, record.first, is_mark) {
+            Continues::Yes => {}
+            Continues::Gap => return Shown::Gap,
+            Continues::Not => return Shown::Broken,
         }
         let last = match record.show(window) {
             Ok(last) => last,
             Err(MirrorError::Gap { .. }) => return Shown::Gap,
             Err(MirrorError::Foreign | MirrorError::Malformed) => return Shown::Broken,
         };
+        if record.terminal.is_some() && window.terminal().is_none() {
+            // It lies within what was shown: Redis has lost the rest, and an earlier writer has ended what was left.
+            return Shown::Broken;
+        }
         self.epoch = self.epoch.max(record.epoch);
         if record
             .last()
@@ -286,3 +294,89 @@ fn meta(fields: Value) -> Option<Meta> {
 
 /// Records in one answer: bounded, so that nothing else waits long behind it.
 const PAGE: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use streamweld_journal::{Kind, TerminalParts};
+
+    use super::*;
+
+    fn epoch(number: u32) -> Epoch {
+        Epoch::new(number).expect("it is none but 0")
+    }
+
+    fn window(id: StreamId, by: u32) -> Arc<Window> {
+        Window::new(id, epoch(by), UNIX_EPOCH, WindowConfig::default())
+    }
+
+    /// What a writer of this epoch appends behind `after`: so many entries, and perhaps an end.
+    fn record(id: StreamId, by: u32, after: u64, entries: u64, ends: bool) -> Vec<u8> {
+        let writer = window(id, by);
+        writer.begin_after(Seq::new(after));
+        for place in 0..entries {
+            let kind = if after + place == 0 {
+                Kind::Open
+            } else {
+                Kind::Event
+            };
+            let mut staging = writer.stage(UNIX_EPOCH);
+            staging.push(kind, |out| out.extend_from_slice(b"data: {}\n"));
+        }
+        if ends {
+            let terminal = TerminalParts {
+                kind: Kind::Done,
+                code: None,
+                lines: b"event: streamweld.done\ndata: {}\n".to_vec(),
+                ending: Vec::new(),
+                id_at: None,
+            };
+            writer.stage_terminal(UNIX_EPOCH, terminal);
+        }
+        record::encode(&writer.staged(Seq::new(after)), epoch(by))
+    }
+
+    /// Shows these to a follower, one after the other; what became of the last.
+    #[track_caller]
+    fn check(id: StreamId, records: &[Vec<u8>], expected: Shown) {
+        let (shown, mut place) = (window(id, 1), Place::at(Seq::ZERO, true));
+        let (last, before) = records.split_last().expect("there is one");
+        for record in before {
+            assert_eq!(place.show(&shown, record), Shown::Yes);
+        }
+        assert_eq!(place.show(&shown, last), expected);
+    }
+
+    #[test]
+    fn a_later_writer_begins_with_its_mark() {
+        let id = StreamId::generate(UNIX_EPOCH);
+        let (first, mark) = (
+            record(id, 1, 0, 2, false),
+            record::mark(epoch(2), Seq::new(2)),
+        );
+        let later = record(id, 2, 2, 1, false);
+        check(id, &[first.clone(), mark, later.clone()], Shown::Yes);
+        // It was not heard, or is lost, and what stands before is another's.
+        check(id, &[first, later], Shown::Gap);
+    }
+
+    #[test]
+    fn a_follower_may_begin_with_any_writer() {
+        let id = StreamId::generate(UNIX_EPOCH);
+        check(id, &[record(id, 7, 4, 2, false)], Shown::Yes);
+    }
+
+    /// The takeover was lost, with what it had written, and the writer from before has ended what was left.
+    #[test]
+    fn an_end_within_what_was_shown_ends_something_else() {
+        let id = StreamId::generate(UNIX_EPOCH);
+        let (first, mark) = (
+            record(id, 1, 0, 2, false),
+            record::mark(epoch(2), Seq::new(2)),
+        );
+        let lost = record(id, 2, 2, 2, false);
+        let end = record(id, 1, 2, 1, true);
+        check(id, &[first, mark, lost, end], Shown::Broken);
+    }
+}

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use streamweld_journal::{
-    BodyDigest, Call, Check, Claim, Epoch, Found, Journal, Kept, Key, Level, Notice, Open,
+    BodyDigest, Call, Check, Claim, Earlier, Epoch, Found, Journal, Kept, Key, Level, Notice, Open,
     OpenRefusal, Order, Ordered, Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable,
-    Usage, Window,
+    Usage, Window, Word,
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -173,6 +174,10 @@ impl Journal for RedisJournal {
             marks.terminal.is_none_or(|terminal| through < terminal),
             "a terminal goes through `finish`"
         );
+        if window.earlier().is_none() {
+            // It begins behind what others wrote, and whoever reads here is given this one.
+            window.set_earlier(self.inner.earlier(window.id()));
+        }
         Call::under_way(self.inner.append(window, expected, through))
     }
 
@@ -240,12 +245,44 @@ impl Journal for RedisJournal {
         Call::under_way(self.inner.release(key, id))
     }
 
+    fn keep_request(&self, id: StreamId, request: Bytes) -> Call<'_, Result<(), Unreachable>> {
+        Call::under_way(async move { self.inner.keep_request(id, &request).await })
+    }
+
+    fn kept_request(&self, id: StreamId) -> Call<'_, Result<Option<Bytes>, Unreachable>> {
+        Call::under_way(self.inner.kept_request(id))
+    }
+
+    fn beside(&self, id: StreamId, through: Seq) -> Call<'_, Result<Vec<Bytes>, Unreachable>> {
+        Call::under_way(self.inner.beside(id, through))
+    }
+
+    fn earlier(&self, id: StreamId) -> Option<Arc<dyn Earlier>> {
+        Some(self.inner.earlier(id))
+    }
+
+    fn replica(&self) -> Option<Replica> {
+        Some(self.inner.replica)
+    }
+
+    fn replicas(&self) -> Call<'_, Result<Vec<Replica>, Unreachable>> {
+        Call::under_way(self.inner.others())
+    }
+
+    fn say(&self, to: Replica, id: StreamId, word: Word) -> Call<'_, Result<(), Unreachable>> {
+        Call::under_way(async move { self.inner.say(to, id, &word).await })
+    }
+
     fn remove(&self, id: StreamId) -> Call<'_, ()> {
         Call::under_way(self.inner.remove(id))
     }
 
     fn order(&self, id: StreamId, order: Order) -> Call<'_, Result<Ordered, Unreachable>> {
         Call::under_way(self.inner.order(id, order))
+    }
+
+    fn look(&self, id: StreamId) {
+        self.inner.orders.look(id);
     }
 
     fn next_notice(&self) -> Call<'_, (StreamId, Notice)> {
@@ -284,10 +321,7 @@ impl Inner {
     pub(crate) fn is_fenced(&self) {
         if self.fenced.is_news() {
             let replica = self.owner();
-            tracing::warn!(
-                replica,
-                "this replica was taken for dead: another one ends what it wrote"
-            );
+            tracing::warn!(replica, "another replica has taken what this one wrote");
         }
     }
 
@@ -311,7 +345,13 @@ impl Inner {
             table.claims(id)
         };
         let mut command = redis::cmd("DEL");
-        for key in [&keys.log, &keys.meta, &keys.gone, &keys.readers] {
+        for key in [
+            &keys.log,
+            &keys.meta,
+            &keys.gone,
+            &keys.readers,
+            &keys.request,
+        ] {
             command.arg(key);
         }
         let mut removed = self.nodes.appends(id).call(&command, 0).await.map(|_| ());

@@ -54,6 +54,8 @@ pub(crate) struct Keys {
     pub(crate) gone: String,
     /// The set of the replicas that follow it, each with the time until which it does.
     pub(crate) readers: String,
+    /// The request that it answers.
+    pub(crate) request: String,
     /// The channel on which its records are published to them.
     pub(crate) feed: String,
 }
@@ -66,6 +68,7 @@ impl Prefix {
             meta: name("meta"),
             gone: name("gone"),
             readers: name("readers"),
+            request: name("request"),
             feed: name("feed"),
         }
     }
@@ -106,7 +109,14 @@ mod tests {
     fn all_keys_of_a_generation_have_its_hash_tag() {
         let id = StreamId::parse("01arz3ndektsv4rrffq69g5fav").unwrap();
         let keys = Prefix::default().keys(id);
-        for key in [&keys.log, &keys.meta, &keys.gone, &keys.readers, &keys.feed] {
+        for key in [
+            &keys.log,
+            &keys.meta,
+            &keys.gone,
+            &keys.readers,
+            &keys.request,
+            &keys.feed,
+        ] {
             let tag = key.split_once('{').unwrap().1.split_once('}').unwrap().0;
             assert_eq!(tag, "01arz3ndektsv4rrffq69g5fav");
         }

@@ -4,12 +4,13 @@
 //! keys, expiry and what each command guarantees. The writer's window is still what local readers read: an append
 //! sends the batch that its owner has staged, as one command, and answers what became of it. Other replicas fill a
 //! window of their own from what stands. Either window is bounded; a reader that stands before it is given the log in
-//! pages.
+//! pages. Whoever goes on in the place of a writer finds its request and what it kept beside its entries there as well.
 //!
 //! What is promised is what Redis promises: an append that has its yes is in the memory of that server, and, at a
 //! [level](streamweld_journal::Level) above that, on replicas of it or on its disk. What a failover loses all the same
 //! is seen when the tail is read back, which this crate insists on after everything that may have changed it.
 
+mod beside;
 mod checks;
 mod claims;
 mod config;
@@ -28,6 +29,7 @@ mod presence;
 mod publish;
 mod readers;
 pub mod record;
+mod request;
 mod script;
 mod seldom;
 mod slot;

@@ -4,14 +4,17 @@
 //! meta hash; whoever follows stays in the set of readers. So a writer that was out of touch looks at both, for all
 //! of its generations, each time its subscription is renewed, and nothing that was ordered is lost.
 //!
-//! The same channel tells a writer that its generation was taken from it; which it finds as well when it looks.
+//! The same channel tells a writer that its generation was taken from it; which it finds as well when it looks. And what
+//! replicas say to each other when one of them hands a generation over, which is written nowhere.
 //!
 //! One task of the journal listens. Readers that come and go are also what tells the writer whether to publish.
+
+mod message;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use streamweld_journal::{Epoch, Notice, Order, Ordered, Replica, StreamId, Unreachable};
+use streamweld_journal::{Epoch, Notice, Order, Ordered, Replica, StreamId, Unreachable, Word};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -22,6 +25,8 @@ use crate::link::Failure;
 use crate::nodes::Listener;
 use crate::script::{self, Said};
 use crate::slot::Slot;
+
+use self::message::Message;
 
 /// Where orders come from: those that were given, and the wish to look for some.
 pub(crate) struct Orders {
@@ -81,9 +86,12 @@ pub(crate) async fn listen(
             return;
         };
         match event {
-            Event::Heard(Heard::Message(message)) => match parse(&message) {
-                Some((id, Word::Order(order))) => inner.ordered(id, order),
-                Some((id, Word::Taken(by))) => inner.taken(id, by),
+            Event::Heard(Heard::Message(message)) => match message::parse(&message) {
+                Some((id, Message::Order(order))) => inner.ordered(id, order),
+                Some((id, Message::Taken(by))) => inner.taken(id, by),
+                Some((id, Message::Said { from, word })) => {
+                    inner.notify(id, Notice::Said { from, word });
+                }
                 None => tracing::debug!("an order that nobody here understands"),
             },
             Event::Heard(Heard::Renewed) => inner.look_at_all().await,
@@ -216,6 +224,17 @@ impl Inner {
         route.call(&command, 0).await.map(|_| ())
     }
 
+    /// Says something to a replica; whether it listens is not known.
+    pub(crate) async fn say(
+        &self,
+        to: Replica,
+        id: StreamId,
+        word: &Word,
+    ) -> Result<(), Unreachable> {
+        let said = message::said(self.replica(), id, word);
+        self.tell(to, said).await.map_err(|_| Unreachable)
+    }
+
     /// Lets the writer before know that this process has adopted a generation, and waits for nothing: it may be gone,
     /// and if it is not, it is refused at its next append.
     pub(crate) fn tell_taken(&self, id: StreamId, by: Epoch, from: Replica) {
@@ -339,41 +358,6 @@ pub(crate) enum Registered {
     Vanished,
 }
 
-/// What a writer is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
-    Order(Order),
-    /// Who writes under this epoch has its generation now.
-    Taken(Epoch),
-}
-
-/// `stop <id> <0|1>`, `readers <id> <replica> <0|1>` or `taken <id> <epoch>`.
-fn parse(message: &[u8]) -> Option<(StreamId, Word)> {
-    let mut words = std::str::from_utf8(message).ok()?.split(' ');
-    let what = words.next()?;
-    let id = words.next()?.parse().ok()?;
-    let word = match what {
-        "stop" => Word::Order(Order::Stop {
-            admin: parse_flag(words.next()?)?,
-        }),
-        "readers" => Word::Order(Order::Readers {
-            replica: parse_replica(words.next()?)?,
-            any: parse_flag(words.next()?)?,
-        }),
-        "taken" => Word::Taken(Epoch::new(words.next()?.parse().ok()?)?),
-        _ => return None,
-    };
-    words.next().is_none().then_some((id, word))
-}
-
-fn parse_flag(word: &str) -> Option<bool> {
-    match word {
-        "0" => Some(false),
-        "1" => Some(true),
-        _ => None,
-    }
-}
-
 pub(crate) fn parse_replica(word: &str) -> Option<Replica> {
     let number = u128::from_str_radix(word, 16).ok()?;
     (word.len() == 32).then_some(Replica(number))
@@ -381,42 +365,3 @@ pub(crate) fn parse_replica(word: &str) -> Option<Replica> {
 
 /// Orders that wait to be taken: a stop of every generation of a large replica.
 const QUEUE: usize = 4096;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn orders_are_read() {
-        let id: StreamId = "01arz3ndektsv4rrffq69g5fav".parse().unwrap();
-        let read = |text: &str| parse(text.as_bytes());
-        assert_eq!(
-            read("stop 01arz3ndektsv4rrffq69g5fav 1"),
-            Some((id, Word::Order(Order::Stop { admin: true })))
-        );
-        let replica = Replica(0xab);
-        assert_eq!(
-            read(&format!("readers {id} {:032x} 0", 0xab)),
-            Some((
-                id,
-                Word::Order(Order::Readers {
-                    replica,
-                    any: false
-                })
-            ))
-        );
-        let taken = Word::Taken(Epoch::new(2).unwrap());
-        assert_eq!(read(&format!("taken {id} 2")), Some((id, taken)));
-        for text in [
-            "",
-            "stop",
-            "stop x 1",
-            "taken 01arz3ndektsv4rrffq69g5fav 0",
-            "readers 01arz3ndektsv4rrffq69g5fav ab 1",
-        ] {
-            assert_eq!(read(text), None, "{text}");
-        }
-        assert_eq!(read("stop 01arz3ndektsv4rrffq69g5fav 1 2"), None);
-        assert_eq!(read("stop 01arz3ndektsv4rrffq69g5fav 2"), None);
-    }
-}

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, UNIX_EPOCH};
 
+use redis::Value;
 use streamweld_journal::{
     Call, Earlier, Epoch, Page, Seq, StreamId, Unreachable, Window, WindowConfig,
 };
@@ -23,7 +24,7 @@ use crate::journal::Inner;
 use crate::keys::Keys;
 use crate::link::Answer;
 use crate::slot::Slot;
-use crate::tail::{LAST_ID, stream_entries};
+use crate::tail::{LAST_ID, Stored, stored, stream_entries};
 
 /// Records with their ids, in order.
 pub(crate) type Entries = Vec<(String, Vec<u8>)>;
@@ -142,6 +143,23 @@ impl Inner {
         self.records(keys, &command).await
     }
 
+    /// The same with what stands beside them.
+    pub(crate) async fn stored(
+        &self,
+        keys: &Keys,
+        from: &str,
+        count: usize,
+    ) -> Result<Answer<Vec<Stored>>, Unreachable> {
+        let mut command = redis::cmd("XRANGE");
+        command.arg(&keys.log).arg(from).arg("+");
+        command.arg("COUNT").arg(count);
+        let answer = self.read(keys, &command).await?;
+        Ok(Answer {
+            value: stored(answer.value).ok_or(Unreachable)?,
+            connection: answer.connection,
+        })
+    }
+
     /// The last record, if there is one.
     pub(crate) async fn newest(&self, keys: &Keys) -> Result<Answer<Entries>, Unreachable> {
         let mut command = redis::cmd("XREVRANGE");
@@ -155,13 +173,17 @@ impl Inner {
         keys: &Keys,
         command: &redis::Cmd,
     ) -> Result<Answer<Entries>, Unreachable> {
-        let route = self.nodes.reads(Slot::of(&keys.log));
-        let answer = route.call(command, ANSWER).await;
-        let answer = answer.map_err(|_| Unreachable)?;
+        let answer = self.read(keys, command).await?;
         Ok(Answer {
             value: stream_entries(answer.value).ok_or(Unreachable)?,
             connection: answer.connection,
         })
+    }
+
+    async fn read(&self, keys: &Keys, command: &redis::Cmd) -> Result<Answer<Value>, Unreachable> {
+        let route = self.nodes.reads(Slot::of(&keys.log));
+        let answer = route.call(command, ANSWER).await;
+        answer.map_err(|_| Unreachable)
     }
 }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
-use streamweld_journal::{Epoch, Notice, Ownerless, Replica, StreamId};
+use streamweld_journal::{Epoch, Notice, Ownerless, Replica, StreamId, Unreachable};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -307,6 +307,18 @@ impl Inner {
             _ => return Some(Left::Over),
         };
         Epoch::new(epoch).map(|epoch| Left::Ownerless(Ownerless { epoch, label }))
+    }
+
+    /// The other replicas that give signs of life now.
+    pub(crate) async fn others(&self) -> Result<Vec<Replica>, Unreachable> {
+        let replicas = self.config.prefix.replicas();
+        let said = script::ALIVE
+            .run(self.household(), &[&replicas], &[])
+            .await
+            .map_err(|_| Unreachable)?;
+        let names = said.with.iter().flatten();
+        let others = names.filter_map(|name| parse_replica(std::str::from_utf8(name).ok()?));
+        Ok(others.filter(|it| *it != self.replica()).collect())
     }
 
     /// Whether a replica gives no sign of life now. That it is dead is not said.

@@ -34,6 +34,8 @@ scripts! {
     PENDING "pending.lua"
     TAKE_BACK "take_back.lua"
     TOUCH "touch.lua"
+    KEEP "keep.lua"
+    ALIVE "alive.lua"
 }
 
 /// What a script says: a word, and what belongs to it.

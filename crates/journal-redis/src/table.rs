@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use streamweld_journal::rules::Standing;
 use streamweld_journal::{
     Access, Epoch, Keeping, Kept, Key, Meter, Refusal, Replica, Seq, StreamId, Usage, Window,
 };
@@ -113,6 +114,25 @@ pub(crate) struct Send {
     pub(crate) renew: bool,
 }
 
+impl Live {
+    /// Readers at this process are given the window that its writer writes. After an adoption that is another one than
+    /// before, which goes no further. One that only adds an end to what others wrote is nothing to read from.
+    fn read_from(&mut self, window: &Arc<Window>, meter: &Arc<Meter>) {
+        let is_same = |old: &Arc<Window>| Arc::ptr_eq(old, window);
+        if self.window.as_ref().is_some_and(is_same) {
+            return;
+        }
+        let can_be_read = window.is_whole() || window.earlier().is_some();
+        let window = can_be_read.then(|| Arc::clone(window));
+        if let Some(window) = &window {
+            window.charge_to(Some(Arc::clone(meter)));
+        }
+        if let Some(old) = std::mem::replace(&mut self.window, window) {
+            old.charge_to(None);
+        }
+    }
+}
+
 impl Table {
     pub(crate) fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
@@ -133,16 +153,15 @@ impl Table {
         if live.seen.is_none() || live.seen != connection {
             return Leave::ReadBack;
         }
-        if window.epoch() < live.epoch {
-            return Leave::Refuse(Refusal::Fenced { epoch: live.epoch });
+        let standing = Standing {
+            epoch: live.epoch,
+            last: live.last,
+            ended: false,
+        };
+        if let Err(refusal) = standing.allows(window.epoch(), expected) {
+            return Leave::Refuse(refusal);
         }
-        if live.last != expected {
-            return Leave::Refuse(Refusal::Unexpected { last: live.last });
-        }
-        if live.window.is_none() {
-            live.window = Some(Arc::clone(window));
-            window.charge_to(Some(Arc::clone(&self.meter)));
-        }
+        live.read_from(window, &self.meter);
         let Some(connection) = live.seen.take() else {
             return Leave::ReadBack;
         };
@@ -176,15 +195,16 @@ impl Table {
         }
     }
 
-    /// The end is about to be sent.
-    pub(crate) fn finishing(&mut self, window: &Arc<Window>) {
+    /// The end is about to be sent. False: not before the tail was read. The script looks for the last record only, which
+    /// may have been taken behind a gap.
+    pub(crate) fn finishing(&mut self, window: &Arc<Window>, connection: Option<u64>) -> bool {
         if let Some(live) = self.live.get_mut(&window.id()) {
-            live.seen = None;
-            // One that only adds an end to what others wrote is nothing to read from.
-            if window.is_whole() {
-                live.window.get_or_insert_with(|| Arc::clone(window));
+            if live.seen.take().is_none_or(|seen| Some(seen) != connection) {
+                return false;
             }
+            live.read_from(window, &self.meter);
         }
+        true
     }
 
     /// The expiry was put off, and the label written if there was a new one.
@@ -239,9 +259,13 @@ impl Table {
         }
     }
 
-    /// It has ended elsewhere, and was read.
+    /// It has ended, and was read as what somebody else wrote. That may have been this process, which it was taken over
+    /// by: then its end is looked after.
     pub(crate) fn cache(&mut self, window: Arc<Window>, access: Access, config: &Config) {
-        self.put(window, access, config, End::Read);
+        let end = self.finished.get(&window.id()).map(|finished| finished.end);
+        if end.is_none_or(|end| end == End::Read) {
+            self.put(window, access, config, End::Read);
+        }
     }
 
     fn put(&mut self, window: Arc<Window>, access: Access, config: &Config, end: End) {
@@ -252,7 +276,12 @@ impl Table {
             window,
             end,
         };
-        self.finished.insert(finished.window.id(), finished);
+        let id = finished.window.id();
+        let held = Arc::clone(&finished.window);
+        let old = self.finished.insert(id, finished);
+        if let Some(old) = old.filter(|old| !Arc::ptr_eq(&old.window, &held)) {
+            old.window.charge_to(None);
+        }
     }
 
     /// Whether this process writes it, is about to, or looks after its end.
@@ -407,6 +436,97 @@ impl Table {
             // Redis lets go of them by itself, and counts them for all replicas.
             tombstones: 0,
             evicted_early: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use streamweld_journal::{Kind, WindowConfig};
+
+    use super::*;
+    use crate::keys::Prefix;
+
+    fn window(id: StreamId, epoch: u32) -> Arc<Window> {
+        let (epoch, now) = (Epoch::new(epoch).unwrap(), SystemTime::now());
+        let window = Window::new(id, epoch, now, WindowConfig::default());
+        let mut staging = window.stage(now);
+        staging.push(Kind::Open, |out| out.extend_from_slice(b"data: {}\n"));
+        drop(staging);
+        window
+    }
+
+    /// A table with one log, which stands at its first entry on connection 1.
+    fn table(window: &Arc<Window>) -> Table {
+        let live = Live {
+            window: Some(Arc::clone(window)),
+            access: [7; 32],
+            keys: Arc::new(Prefix::default().keys(window.id())),
+            epoch: window.epoch(),
+            last: Seq::FIRST,
+            seen: Some(1),
+            label: Bytes::new(),
+            renewed: Instant::now(),
+            readers: Readers::default(),
+        };
+        let mut table = Table::default();
+        table.keep(window.id(), live);
+        table
+    }
+
+    fn id() -> StreamId {
+        StreamId::generate(SystemTime::now())
+    }
+
+    #[tokio::test]
+    async fn who_adopts_again_is_read_in_the_window_that_it_writes() {
+        let id = id();
+        let (old, new) = (window(id, 1), window(id, 3));
+        let mut table = table(&old);
+        table.stands(id, new.epoch(), Seq::FIRST, 1);
+        let leave = table.leave(&new, Seq::FIRST, Some(1), Duration::MAX);
+        assert!(matches!(leave, Leave::Send(_)));
+        let (read, _) = table.window(id).unwrap();
+        assert!(Arc::ptr_eq(&read, &new));
+        assert_eq!(table.usage().bytes, new.held() as u64);
+        // One that only ends it is nothing to read from.
+        let end = Window::new(
+            id,
+            Epoch::new(4).unwrap(),
+            SystemTime::now(),
+            WindowConfig::default(),
+        );
+        end.begin_after(Seq::FIRST);
+        table.stands(id, end.epoch(), Seq::FIRST, 1);
+        assert!(table.finishing(&end, Some(1)));
+        assert!(table.window(id).is_none());
+        assert_eq!(table.usage().bytes, 0);
+    }
+
+    #[tokio::test]
+    async fn an_end_of_its_own_stays_so_when_it_is_read_as_well() {
+        let id = id();
+        let (written, followed) = (window(id, 1), window(id, 1));
+        // Whichever comes first.
+        for is_read_first in [true, false] {
+            let (mut table, config) = (table(&written), Config::default());
+            let cache = |table: &mut Table| table.cache(Arc::clone(&followed), [7; 32], &config);
+            followed.charge_to(Some(table.meter()));
+            if is_read_first {
+                cache(&mut table);
+            }
+            table.finish(id, &config);
+            if !is_read_first {
+                cache(&mut table);
+                followed.charge_to(None);
+            }
+            table.doubt_ends();
+            let doubted = table.doubted_ends();
+            assert_eq!(doubted.len(), 1);
+            assert!(Arc::ptr_eq(&doubted[0], &written));
+            assert_eq!(table.usage().bytes, written.held() as u64);
         }
     }
 }

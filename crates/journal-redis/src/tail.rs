@@ -1,7 +1,8 @@
 //! Reading back what really stands: the answer to every doubt.
 
 use redis::Value;
-use streamweld_journal::{Digest, Epoch, Outcome, Refusal, Seq, StreamId, Tail, Unreachable};
+use streamweld_journal::rules::has_its_place;
+use streamweld_journal::{Digest, Epoch, Seq, StreamId, Tail, Unreachable};
 
 use crate::journal::Inner;
 use crate::record;
@@ -14,8 +15,10 @@ struct End {
     epoch: Epoch,
     last: Seq,
     digest: Digest,
-    /// Entries are missing before that record.
-    leaves_gap: bool,
+    /// That record.
+    record: Vec<u8>,
+    /// It has no place behind what comes before it.
+    is_stray: bool,
     connection: u64,
 }
 
@@ -29,17 +32,20 @@ impl Inner {
     /// What stands, read on the connection that appends go by, so behind everything sent before. What is not at the
     /// level stands only once it is.
     ///
-    /// The last record may have been appended when what it was to follow was lost already: it leaves a gap, which
-    /// nobody is shown. If it is ours it is taken back, and appended again behind what does stand.
+    /// The last record may have been appended when what it was to follow was lost already: nobody is shown it. Whoever
+    /// meets it takes it back, for its writer may be gone; one that is not appends it again, behind what does stand.
     pub(crate) async fn tail(&self, id: StreamId) -> Result<Tail, Unreachable> {
         let keys = self.config.prefix.keys(id);
         for _ in 0..MOST_TAKEN_BACK {
             let Some(end) = self.end(id, &keys.log).await? else {
                 // All there was are marks of changes of the writer: what they stood behind is gone.
-                self.table().forget(id);
+                let was_ours = self.table().forget(id).is_some();
+                if was_ours {
+                    self.drop_request(id).await;
+                }
                 return Ok(Tail::None);
             };
-            if end.leaves_gap {
+            if end.is_stray {
                 self.take_back(id, &keys.log, &end).await?;
                 continue;
             }
@@ -64,7 +70,7 @@ impl Inner {
     async fn end(&self, id: StreamId, key: &str) -> Result<Option<End>, Unreachable> {
         let mut before = "+".to_owned();
         let mut newest = None;
-        let mut end: Option<(End, Seq)> = None;
+        let mut end: Option<(End, (Epoch, Seq))> = None;
         loop {
             let mut command = redis::cmd("XREVRANGE");
             command
@@ -76,46 +82,49 @@ impl Inner {
             let answer = self.nodes.appends(id).call(&command, 0).await;
             let answer = answer.map_err(|_| Unreachable)?;
             let entries = stream_entries(answer.value).ok_or(Unreachable)?;
-            for (at, record) in &entries {
-                let record = record::decode(record).map_err(|bad| self.unreadable(id, bad))?;
-                let epoch = *newest.get_or_insert(record.epoch);
-                if let Some((mut end, first)) = end {
+            let (is_last, oldest) = (entries.len() < PAGE, entries.last().map(|it| it.0.clone()));
+            for (at, bytes) in entries {
+                let record = record::decode(&bytes).map_err(|bad| self.unreadable(id, bad))?;
+                let (by, first) = (record.epoch, record.first);
+                let epoch = *newest.get_or_insert(by);
+                if let Some((mut end, (of_end, first_of_end))) = end {
                     // Where this one ends, also when it is a mark.
-                    let next = record.last().map_or(record.first, |(last, _)| last.next());
-                    end.leaves_gap = first > next;
+                    let marked = || Seq::new(first.get() - 1);
+                    let last = record.last().map_or_else(marked, |(last, _)| last);
+                    end.is_stray = !has_its_place(by, last, of_end, first_of_end);
                     return Ok(Some(end));
                 }
                 if let Some((last, digest)) = record.last() {
                     let found = End {
-                        at: at.clone(),
+                        at,
                         epoch,
                         last,
                         digest,
-                        leaves_gap: false,
+                        record: bytes,
+                        is_stray: false,
                         connection: answer.connection,
                     };
-                    end = Some((found, record.first));
+                    end = Some((found, (by, first)));
                 }
             }
-            if entries.len() < PAGE {
+            if is_last {
                 return Ok(end.map(|(end, _)| end));
             }
-            if let Some((oldest, _)) = entries.last() {
+            if let Some(oldest) = oldest {
                 before = format!("({oldest}");
             }
         }
     }
 
     async fn take_back(&self, id: StreamId, key: &str, end: &End) -> Result<(), Unreachable> {
-        let live = self.table().live.get(&id).map(|live| live.epoch);
-        if live != Some(end.epoch) || end.is_terminal() {
+        if end.is_terminal() {
             tracing::error!(stream_id = %id, "what stands in Redis has a gap");
             return Err(Unreachable);
         }
-        tracing::warn!(stream_id = %id, "a record behind a gap is taken back");
-        let said = script::TAKE_BACK
-            .run(self.nodes.appends(id), &[key], &[end.at.as_bytes()])
-            .await;
+        tracing::warn!(stream_id = %id, "a record that has no place is taken back");
+        let args: [&[u8]; 2] = [end.at.as_bytes(), &end.record];
+        let route = self.nodes.appends(id);
+        let said = script::TAKE_BACK.run(route, &[key], &args).await;
         said.map(|_| ()).map_err(|_| Unreachable)
     }
 
@@ -144,43 +153,62 @@ impl Inner {
         }
     }
 
-    fn unreadable(&self, id: StreamId, bad: record::BadRecord) -> Unreachable {
+    pub(crate) fn unreadable(&self, id: StreamId, bad: record::BadRecord) -> Unreachable {
         tracing::error!(stream_id = %id, error = %bad, "what stands in Redis cannot be read");
         Unreachable
     }
 }
 
-/// What an append of a log that this process does not write is answered.
-pub(crate) fn judge(tail: Tail, by: Epoch, expected: Seq) -> Outcome<Refusal> {
-    Outcome::No(match tail {
-        Tail::None => Refusal::Vanished,
-        Tail::Last { terminal: true, .. } => Refusal::Ended,
-        Tail::Last { epoch, .. } if by < epoch => Refusal::Fenced { epoch },
-        Tail::Last { last, .. } if last != expected => Refusal::Unexpected { last },
-        // It was opened or adopted by nobody here, whatever the caller thinks.
-        Tail::Last { epoch, .. } => Refusal::Fenced { epoch },
-    })
+/// What stands under one id of a log.
+pub(crate) struct Stored {
+    pub(crate) at: String,
+    pub(crate) record: Vec<u8>,
+    /// What its writer has kept beside it.
+    pub(crate) beside: Option<Vec<u8>>,
 }
 
-/// The entries of an answer to XRANGE or XREVRANGE: id and record.
-pub(crate) fn stream_entries(value: Value) -> Option<Vec<(String, Vec<u8>)>> {
-    let Value::Array(entries) = value else {
-        return None;
-    };
-    let entry = |entry: Value| {
+impl Stored {
+    /// Fields that are not known here are those of a later version, which adds what readers need not know.
+    fn read(entry: Value) -> Option<Self> {
         let Value::Array(entry) = entry else {
             return None;
         };
-        let [Value::BulkString(id), Value::Array(fields)] = <[Value; 2]>::try_from(entry).ok()?
+        let [Value::BulkString(at), Value::Array(fields)] = <[Value; 2]>::try_from(entry).ok()?
         else {
             return None;
         };
-        let [_, Value::BulkString(record)] = <[Value; 2]>::try_from(fields).ok()? else {
-            return None;
-        };
-        Some((String::from_utf8(id).ok()?, record))
+        let (mut record, mut beside) = (None, None);
+        let mut fields = fields.into_iter();
+        while let (Some(name), Some(value)) = (fields.next(), fields.next()) {
+            let (Value::BulkString(name), Value::BulkString(value)) = (name, value) else {
+                return None;
+            };
+            match &name[..] {
+                b"r" => record = Some(value),
+                b"t" => beside = Some(value),
+                _ => {}
+            }
+        }
+        Some(Self {
+            at: String::from_utf8(at).ok()?,
+            record: record?,
+            beside,
+        })
+    }
+}
+
+/// What an answer to XRANGE or XREVRANGE holds.
+pub(crate) fn stored(value: Value) -> Option<Vec<Stored>> {
+    let Value::Array(entries) = value else {
+        return None;
     };
-    entries.into_iter().map(entry).collect()
+    entries.into_iter().map(Stored::read).collect()
+}
+
+/// The same for who reads the records alone: id and record.
+pub(crate) fn stream_entries(value: Value) -> Option<Vec<(String, Vec<u8>)>> {
+    let stored = stored(value)?.into_iter();
+    Some(stored.map(|stored| (stored.at, stored.record)).collect())
 }
 
 /// The id of the record with the terminal: the greatest there is.
@@ -190,3 +218,34 @@ pub(crate) const LAST_ID: &str = "18446744073709551615-18446744073709551615";
 const PAGE: usize = 2;
 /// There is one at a time; more than a few come from somebody who writes what this crate does not.
 const MOST_TAKEN_BACK: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(fields: &[&str]) -> Value {
+        let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let fields = fields.iter().map(|field| text(field)).collect();
+        Value::Array(vec![Value::Array(vec![text("1-7"), Value::Array(fields)])])
+    }
+
+    #[test]
+    fn a_record_is_taken_from_wherever_it_stands() {
+        for (fields, beside) in [
+            (&["r", "record"][..], None),
+            (&["r", "record", "t", "beside"], Some("beside")),
+            (&["t", "beside", "r", "record"], Some("beside")),
+            (&["x", "of a later version", "r", "record"], None),
+        ] {
+            let all = stored(entry(fields)).unwrap();
+            let [stored] = &all[..] else { panic!("one") };
+            assert_eq!((&*stored.at, &stored.record[..]), ("1-7", &b"record"[..]));
+            assert_eq!(stored.beside.as_deref(), beside.map(str::as_bytes));
+            let entries = stream_entries(entry(fields));
+            assert_eq!(entries, Some(vec![("1-7".to_owned(), b"record".to_vec())]));
+        }
+        for fields in [&[][..], &["r"], &["t", "beside"]] {
+            assert!(stored(entry(fields)).is_none(), "{fields:?}");
+        }
+    }
+}

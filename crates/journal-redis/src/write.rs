@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use redis::Value;
+use streamweld_journal::rules::judge_stranger;
 use streamweld_journal::{
     Access, Epoch, Level, Open, OpenRefusal, Outcome, Refusal, Seq, StreamId, Unreachable, Window,
 };
@@ -19,7 +20,6 @@ use crate::readers::Readers;
 use crate::record;
 use crate::script::{self, Said};
 use crate::table::{BESIDES, Leave, Live, Send};
-use crate::tail::judge;
 
 impl Inner {
     pub(crate) async fn open(
@@ -49,9 +49,10 @@ impl Inner {
         let (number, created) = (epoch.to_string(), record::nanos(created).to_string());
         let claims = claims.concat();
         let keys_of_it = [&keys.log[..], &keys.meta, &keys.gone];
-        let args: [&[u8]; 15] = [
+        let args: [&[u8]; 16] = [
             entry.as_bytes(),
             &record,
+            &batch.beside,
             expiry.as_bytes(),
             b"access",
             &owner.access,
@@ -120,7 +121,7 @@ impl Inner {
             Leave::Refuse(refusal) => Outcome::No(refusal),
             Leave::ReadBack => Outcome::Unknown,
             Leave::Stranger => match self.tail(id).await {
-                Ok(tail) => judge(tail, window.epoch(), expected),
+                Ok(tail) => judge_stranger(tail, window.epoch(), expected),
                 Err(Unreachable) => Outcome::Unknown,
             },
         }
@@ -141,15 +142,18 @@ impl Inner {
             return Outcome::No(Refusal::Vanished);
         }
         let record = record::encode(&batch, epoch);
-        let size = record.len();
+        let size = record.len() + batch.beside.len();
         let mut commands = redis::pipe();
-        commands
+        let append = commands
             .cmd("XADD")
             .arg(&send.keys.log)
             .arg("NOMKSTREAM")
             .arg(entry_id(epoch, through))
             .arg("r")
             .arg(&record);
+        if !batch.beside.is_empty() {
+            append.arg("t").arg(&batch.beside);
+        }
         if let Some(label) = &send.label {
             commands
                 .cmd("HSET")
@@ -160,7 +164,7 @@ impl Inner {
         // A label that was written to a hash that is gone must not stay for ever either.
         let renew = send.renew || send.label.is_some();
         if renew {
-            for key in [&send.keys.log, &send.keys.meta] {
+            for key in [&send.keys.log, &send.keys.meta, &send.keys.request] {
                 let live = millis(self.config.live);
                 commands.cmd("PEXPIRE").arg(key).arg(live);
             }
@@ -183,6 +187,9 @@ impl Inner {
         let renewed = others && renew;
         let (keys, connection) = (Arc::clone(&send.keys), send.connection);
         let outcome = self.appended(window, (expected, through), send, outcome, renewed);
+        if outcome == Outcome::No(Refusal::Vanished) {
+            self.drop_request(id).await;
+        }
         if outcome == Outcome::Yes {
             // Only what stands is published, also to those who came meanwhile.
             if self.table().is_followed(id) {
@@ -242,7 +249,10 @@ impl Inner {
             return Outcome::No(Refusal::Vanished);
         }
         let keys = self.config.prefix.keys(id);
-        self.table().finishing(window);
+        let route = self.nodes.appends(id);
+        if !self.table().finishing(window, route.connection()) {
+            return Outcome::Unknown;
+        }
         let record = record::encode(&batch, marks.epoch);
         // Published by the script only where it stands with the answer.
         let feed = match self.config.level {
@@ -250,11 +260,16 @@ impl Inner {
             Level::Replicated(_) | Level::Fsync => "",
         };
         let retention = self.config.retention;
-        let route = self.nodes.appends(id);
         let said = script::FINISH
             .run(
                 route,
-                &[&keys.log, &keys.meta, &keys.gone, &keys.readers],
+                &[
+                    &keys.log,
+                    &keys.meta,
+                    &keys.gone,
+                    &keys.readers,
+                    &keys.request,
+                ],
                 &[
                     expected.to_string().as_bytes(),
                     marks.epoch.to_string().as_bytes(),
@@ -264,6 +279,7 @@ impl Inner {
                     &window.label(),
                     feed.as_bytes(),
                     self.nodes.publish().as_bytes(),
+                    &batch.beside,
                 ],
             )
             .await;
@@ -297,7 +313,7 @@ impl Inner {
         let said = script::ADOPT
             .run(
                 route,
-                &[&keys.log, &keys.meta, &keys.readers],
+                &[&keys.log, &keys.meta, &keys.readers, &keys.request],
                 &[
                     expected.to_string().as_bytes(),
                     epoch.to_string().as_bytes(),
@@ -393,7 +409,7 @@ impl Inner {
             Outcome::No(Refusal::Vanished | Refusal::Ended) => _ = table.forget(id),
             // One that adopts again what it has is fenced by itself.
             Outcome::No(Refusal::Fenced { epoch: by }) => {
-                if table.live.get(&id).is_some_and(|live| live.epoch < by) {
+                if table.live.get(&id).is_some_and(|live| live.epoch != by) {
                     table.forget(id);
                     self.is_fenced();
                 }

@@ -15,6 +15,7 @@ mod end;
 mod find;
 mod fixture;
 mod owner;
+mod takeover;
 
 use crate::contract::{Call, Journal};
 
@@ -23,6 +24,7 @@ pub use claims::*;
 pub use end::*;
 pub use find::*;
 pub use owner::*;
+pub use takeover::*;
 
 /// One promise as a function.
 pub type Case = fn(&dyn Journal) -> Call<'_, ()>;
@@ -59,6 +61,7 @@ macro_rules! for_each_case {
             adopt_needs_a_higher_epoch
             adopt_of_no_log_is_told_so
             an_older_epoch_is_fenced
+            an_epoch_that_nobody_adopted_writes_nothing
             an_id_that_never_was_is_unknown
             a_log_is_found_with_its_access
             a_finished_log_is_found
@@ -75,6 +78,13 @@ macro_rules! for_each_case {
             release_frees_the_key
             release_needs_the_claim
             removing_the_log_frees_its_key
+            a_request_is_kept_until_the_end
+            no_request_of_no_log
+            what_is_beside_entries_is_given_in_order
+            nothing_is_beside_no_log
+            an_adopted_log_goes_on_in_a_window_of_its_own
+            replicas_are_the_others
+            a_word_is_said_to_nobody
         }
     };
 }

@@ -26,6 +26,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
+use crate::earlier::Earlier;
 use crate::id::StreamId;
 use crate::kept::Kept;
 use crate::level::Level;
@@ -176,6 +177,50 @@ pub trait Journal: Send + Sync + 'static {
     /// Frees a key, if `id` still holds it.
     fn release(&self, key: Key, id: StreamId) -> Call<'_, Result<(), Unreachable>>;
 
+    /// Keeps what it takes to make a generation's request again, for whoever takes it over: apart from its log, until its
+    /// end and for no longer than the log could be read. What was kept before is replaced; after the end nothing is kept.
+    fn keep_request(&self, id: StreamId, request: Bytes) -> Call<'_, Result<(), Unreachable>> {
+        let _ = (id, request);
+        Call::answered(Ok(()))
+    }
+
+    /// What [`keep_request`](Self::keep_request) keeps. `None`: nothing was kept, or no longer.
+    fn kept_request(&self, id: StreamId) -> Call<'_, Result<Option<Bytes>, Unreachable>> {
+        let _ = id;
+        Call::answered(Ok(None))
+    }
+
+    /// What was staged beside the entries up to and with `through`, the last entry of some append, in their order; see
+    /// [`Staging::beside`]. Of a log with a gap, what stands before that. Nothing, where there is no log.
+    ///
+    /// [`Staging::beside`]: crate::Staging::beside
+    fn beside(&self, id: StreamId, through: Seq) -> Call<'_, Result<Vec<Bytes>, Unreachable>> {
+        let _ = (id, through);
+        Call::answered(Ok(Vec::new()))
+    }
+
+    /// What stands before a window that begins behind what others wrote, see [`Window::set_earlier`].
+    fn earlier(&self, id: StreamId) -> Option<Arc<dyn Earlier>> {
+        let _ = id;
+        None
+    }
+
+    /// The name of this process among its replicas. `None` where there are no others.
+    fn replica(&self) -> Option<Replica> {
+        None
+    }
+
+    /// The other replicas that give signs of life now.
+    fn replicas(&self) -> Call<'_, Result<Vec<Replica>, Unreachable>> {
+        Call::answered(Ok(Vec::new()))
+    }
+
+    /// Says something to one replica, which is given it as [`Notice::Said`]. Nothing tells whether it was heard.
+    fn say(&self, to: Replica, id: StreamId, word: Word) -> Call<'_, Result<(), Unreachable>> {
+        let _ = (to, id, word);
+        Call::answered(Ok(()))
+    }
+
     /// Removes a log whose generation never was or never ended: no trace is left, nor a tombstone,
     /// nor its claim.
     fn remove(&self, id: StreamId) -> Call<'_, ()>;
@@ -187,6 +232,12 @@ pub trait Journal: Send + Sync + 'static {
     /// The next thing that has to be done here about a generation. One caller at a time. Each may be given more than
     /// once, also after a restart of the connection it comes by.
     fn next_notice(&self) -> Call<'_, (StreamId, Notice)>;
+
+    /// Gives the orders that wait for a generation of this process, again if they were given already. Whoever has adopted
+    /// one asks when it can be found: what came with the adoption has come too early.
+    fn look(&self, id: StreamId) {
+        let _ = id;
+    }
 
     /// Says that this process writes nothing any more, so that nobody waits to find it dead. What it has left without an
     /// end is found by the others as if it had died.
@@ -392,6 +443,38 @@ pub enum Notice {
     Ownerless(Ownerless),
     /// One that this process wrote and has done with, and whose end the journal has lost.
     EndLost(Ownerless),
+    /// Another replica has said something about it.
+    Said {
+        /// Which one.
+        from: Replica,
+        /// What.
+        word: Word,
+    },
+}
+
+/// What replicas say to each other while one hands a generation over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Its writer would like to leave it: it writes under this epoch, nothing is under way, and this is the last entry.
+    Offer {
+        /// The writer's epoch.
+        epoch: Epoch,
+        /// The last entry.
+        last: Seq,
+    },
+    /// The offer is being looked into: whoever takes it adopts the log from exactly that entry.
+    Considers {
+        /// The epoch of the offer.
+        epoch: Epoch,
+    },
+    /// The offer is not taken.
+    Declines {
+        /// The epoch of the offer.
+        epoch: Epoch,
+        /// Why, in words of lowercase letters and `_`, with commas between them: the gates that refuse. Of more than 200
+        /// characters the last words are left out.
+        why: String,
+    },
 }
 
 /// What is known of a log that nobody writes.

@@ -21,10 +21,13 @@ mod script;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use bytes::Bytes;
+
 use crate::contract::{
     BodyDigest, Call, Check, Claim, Found, Journal, Key, Notice, Open, OpenRefusal, Order, Ordered,
-    Outcome, Refusal, Tail, Unreachable, Usage,
+    Outcome, Refusal, Replica, Tail, Unreachable, Usage, Word,
 };
+use crate::earlier::Earlier;
 use crate::id::StreamId;
 use crate::kept::Kept;
 use crate::level::Level;
@@ -216,6 +219,37 @@ impl<J: Journal> Journal for Faulty<J> {
         Call::under_way(self.ask(Op::Release, id, async move || {
             self.inner.release(key, id).await
         }))
+    }
+
+    fn keep_request(&self, id: StreamId, request: Bytes) -> Call<'_, Result<(), Unreachable>> {
+        let call = async move || self.inner.keep_request(id, request).await;
+        Call::under_way(self.ask(Op::KeepRequest, id, call))
+    }
+
+    fn kept_request(&self, id: StreamId) -> Call<'_, Result<Option<Bytes>, Unreachable>> {
+        let call = async move || self.inner.kept_request(id).await;
+        Call::under_way(self.ask(Op::KeptRequest, id, call))
+    }
+
+    fn beside(&self, id: StreamId, through: Seq) -> Call<'_, Result<Vec<Bytes>, Unreachable>> {
+        let call = async move || self.inner.beside(id, through).await;
+        Call::under_way(self.ask(Op::Beside, id, call))
+    }
+
+    fn earlier(&self, id: StreamId) -> Option<Arc<dyn Earlier>> {
+        self.inner.earlier(id)
+    }
+
+    fn replica(&self) -> Option<Replica> {
+        self.inner.replica()
+    }
+
+    fn replicas(&self) -> Call<'_, Result<Vec<Replica>, Unreachable>> {
+        self.inner.replicas()
+    }
+
+    fn say(&self, to: Replica, id: StreamId, word: Word) -> Call<'_, Result<(), Unreachable>> {
+        self.inner.say(to, id, word)
     }
 
     fn remove(&self, id: StreamId) -> Call<'_, ()> {

@@ -31,6 +31,7 @@ mod kept;
 mod level;
 mod memory;
 mod reader;
+pub mod rules;
 mod segment;
 mod types;
 mod until;
@@ -44,6 +45,7 @@ pub mod faulty;
 pub use contract::{
     Access, BodyDigest, CLAIM_TIME, Call, Check, Claim, Follow, Found, Journal, Key, Notice, Open,
     OpenRefusal, Order, Ordered, Outcome, Ownerless, Refusal, Replica, Tail, Unreachable, Usage,
+    Word,
 };
 pub use cursor::{Cursor, CursorError, parse_seq};
 pub use earlier::{Earlier, Page};

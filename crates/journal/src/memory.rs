@@ -7,6 +7,9 @@
 //! The caps count what is really held, through a [`Meter`](crate::Meter) that windows keep up to date.
 //! When they are reached, finished generations go first, least recently read first; live ones
 //! never. What readers of a generation that was let go still hold is theirs and no longer counted.
+//!
+//! There is no other process that could take a generation over, so what that would need (requests, what is staged
+//! beside entries) is not kept for one.
 
 mod by_id;
 mod claims;

@@ -20,8 +20,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 
 use crate::contract::Call;
+use crate::cursor::Cursor;
 use crate::earlier::Page;
-use crate::types::{Closed, Seq, Terminal, View};
+use crate::types::{Closed, Epoch, Seq, Terminal, View};
 use crate::window::{Ticket, Window};
 
 /// Reads one window from one place on. See the module.
@@ -88,6 +89,17 @@ impl Reader {
             ticket: None,
             behind: None,
         }
+    }
+
+    /// The place up to which everything was given or is hidden from its view. `None` where some of that was shown without
+    /// ids, and does not stand in the journal.
+    pub fn place(&self) -> Option<Cursor> {
+        let (seq, window) = (self.cursor, &self.window);
+        (seq <= window.committed()).then(|| Cursor {
+            stream: window.id(),
+            seq,
+            epoch: window.epoch_of(seq).unwrap_or(Epoch::FIRST),
+        })
     }
 
     /// Waits until what it needs next is at hand, which takes time only where that stands in the journal alone.

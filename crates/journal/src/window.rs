@@ -15,6 +15,7 @@
 //! it has not. It is never skipped.
 
 mod batch;
+mod beside;
 mod blocks;
 mod copies;
 mod digest;
@@ -285,7 +286,7 @@ impl Window {
         self.lock().label()
     }
 
-    /// Bytes really held: blocks at their capacity, index, label, terminal and the window itself. Copies
+    /// Bytes really held: blocks at their capacity, index, what is beside, label, terminal and the window itself. Copies
     /// that readers are just sending, and what readers bring with them, are theirs and not counted.
     pub fn held(&self) -> usize {
         self.lock().held()

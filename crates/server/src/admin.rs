@@ -2,6 +2,7 @@
 
 mod backends;
 mod drain;
+mod leave;
 mod migrate;
 mod operator;
 mod streams;
@@ -98,7 +99,7 @@ async fn admin(
     let known: &[&str] = match segments {
         ["streams"] => &streams::FILTERS,
         ["streams", _, "migrate"] => &["dry_run"],
-        ["backends", _, "drain"] => &["timeout"],
+        ["drain"] | ["backends", _, "drain"] => &["timeout"],
         _ => &[],
     };
     if query::has_others(query, known) {
@@ -113,6 +114,9 @@ async fn admin(
         ("GET", ["streams", id]) => streams::show(app, id).await,
         ("GET", ["backends"]) => Ok(backends::list(app)),
         ("GET", ["backends", name]) => backends::show(app, name),
+        ("POST", ["drain"]) => {
+            audited(peer, "drain", "this replica", leave::drain(app, query)).await
+        }
         ("POST", [_, of, what]) => {
             let done = async {
                 match segments {
@@ -133,7 +137,7 @@ async fn admin(
 fn elsewhere(segments: &[&str]) -> Error {
     match segments {
         ["streams" | "backends"] | ["streams" | "backends", _] => Error::method_not_allowed("GET"),
-        ["streams", _, "stop" | "migrate"] | ["backends", _, "drain" | "undrain"] => {
+        ["drain"] | ["streams", _, "stop" | "migrate"] | ["backends", _, "drain" | "undrain"] => {
             Error::method_not_allowed("POST")
         }
         _ => Error::new(ErrorCode::NotFound, "there is nothing at this path"),

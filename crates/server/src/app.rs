@@ -1,8 +1,8 @@
 //! What every request shares.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use http::HeaderMap;
 use streamweld_generation::{Access, CredentialHeaders, Producer, Shared};
@@ -16,12 +16,15 @@ use crate::config::{EdgeConfig, GenerationConfig, JournalConfig};
 use crate::examined::Examined;
 use crate::followed::Followed;
 use crate::io::Breaker;
+use crate::leaving::Leaving;
 use crate::metrics::Metrics;
 use crate::ownerless::Ownerless;
 use crate::responses::Learning;
 
 /// The state of one server.
 pub(crate) struct App {
+    /// Itself, for what outlives a call.
+    pub(crate) me: Weak<App>,
     pub(crate) backends: Backends,
     pub(crate) client: Client,
     pub(crate) examined: Examined,
@@ -33,6 +36,7 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) followed: Followed,
     pub(crate) ownerless: Ownerless,
+    pub(crate) leaving: Leaving,
     pub(crate) learning: Learning,
     pub(crate) drains: Drains,
     /// Producers: shutdown waits for them.
@@ -50,7 +54,8 @@ impl App {
         edge: EdgeConfig,
         metrics: Metrics,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
             credentials: CredentialHeaders::with(generation.credential_headers.iter().cloned()),
             backends,
             client,
@@ -62,6 +67,7 @@ impl App {
             metrics,
             followed: Followed::default(),
             ownerless: Ownerless::default(),
+            leaving: Leaving::default(),
             learning: Learning::default(),
             drains: Drains::default(),
             producers: TaskTracker::new(),

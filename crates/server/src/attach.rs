@@ -22,6 +22,7 @@ use crate::elsewhere;
 use crate::error::{Error, ErrorCode};
 use crate::head;
 use crate::io::Breaker;
+use crate::read_on::read_on;
 use crate::stream_body::{Manner, StreamBody};
 
 /// What the request says about how it wants to read.
@@ -173,7 +174,12 @@ pub(crate) async fn find_until(
 }
 
 /// Asks the journal, and holds the caller while it is out of reach: an `EventSource` gives up for good on any error.
-async fn look_up(app: &App, id: StreamId, after: Seq, until: Instant) -> Result<Found, Error> {
+pub(crate) async fn look_up(
+    app: &App,
+    id: StreamId,
+    after: Seq,
+    until: Instant,
+) -> Result<Found, Error> {
     let journal = &app.shared.journal;
     let question = || journal.find_after(id, after, SystemTime::now());
     elsewhere::ask(id, until, question).await
@@ -302,6 +308,7 @@ pub(crate) fn respond(
     };
     let mut response = Response::new(Body::stream(StreamBody::new(
         attached,
+        read_on(&app.me, durability),
         manner,
         reading.breaker,
     )));

@@ -11,13 +11,13 @@ use http_body::Body as _;
 use streamweld_dialect::{Added, Dialect};
 use streamweld_generation::migration::{Backends, Bounds, Candidate, Later, Within, with_more};
 use streamweld_generation::{Handle, Leave, Leg};
-use streamweld_upstream::examine::Examination;
-use streamweld_upstream::fleet::{Member, MemberId, MemberState, Permit, Wanted};
+use streamweld_upstream::fleet::{Credential, Member, MemberId, MemberState, Permit, Wanted};
 use streamweld_upstream::{ErrorKind, Source, UpstreamError};
 use tokio::time::sleep;
 
 use self::place::Place;
 use crate::app::App;
+use crate::facts::{Callers, Former};
 use crate::request_body::{RequestBody, Whole};
 use crate::source::AttemptSource;
 
@@ -27,6 +27,8 @@ pub(crate) struct Attempts {
     handle: Arc<Handle>,
     /// The request as the app made it, but for its body.
     request: Request<()>,
+    /// By what its caller is known to backends.
+    callers: Callers,
     /// Its whole body, where there is another backend that it could be sent to.
     body: Mutex<Option<Whole>>,
     asked: Mutex<Asked>,
@@ -37,7 +39,7 @@ struct Asked {
     /// The one that was asked last.
     now: Option<Arc<Member>>,
     /// Every one that was asked, with what was known of it then: one that is back may be another.
-    all: Vec<(Arc<Member>, Option<Arc<Examination>>)>,
+    all: Vec<Former>,
     added: Option<Added>,
     failed: Vec<MemberId>,
 }
@@ -51,10 +53,15 @@ impl Attempts {
         body: Option<Whole>,
         first: &Permit,
     ) -> Arc<Self> {
+        let callers = match handle.spec().access.is_anonymous() {
+            true => Callers::Nothing,
+            false => Callers::Shown,
+        };
         let attempts = Arc::new(Self {
             app,
             handle,
             request,
+            callers,
             body: Mutex::new(body),
             asked: Mutex::default(),
         });
@@ -62,6 +69,28 @@ impl Attempts {
         let first = first.member().name();
         attempts.handle.go_to(first, Leave::Otherwise);
         attempts
+    }
+
+    /// Those of a generation that another replica has begun, and whose last one was at `former`.
+    pub(crate) fn inherited(
+        app: Arc<App>,
+        handle: Arc<Handle>,
+        request: Request<()>,
+        callers: Callers,
+        body: Option<Whole>,
+        former: Former,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            app,
+            handle,
+            request,
+            callers,
+            body: Mutex::new(body),
+            asked: Mutex::new(Asked {
+                all: vec![former],
+                ..Asked::default()
+            }),
+        })
     }
 
     /// Asks for the answer, of one backend after the other while they fail without having begun one. When nobody is left,
@@ -168,8 +197,8 @@ impl Attempts {
     pub(crate) fn again_there(&self) -> Option<Permit> {
         let name = self.handle.backend();
         let asked = self.lock();
-        let mut asked = asked.all.iter().rev();
-        let (member, _) = asked.find(|(member, _)| member.name() == name.as_ref())?;
+        let mut asked = asked.all.iter().rev().filter_map(|it| it.member.as_ref());
+        let member = asked.find(|member| member.name() == name.as_ref())?;
         self.app.backends.fleet.again(member)
     }
 
@@ -189,17 +218,32 @@ impl Attempts {
     fn begin(&self, permit: &Permit) {
         let mut asked = self.lock();
         asked.now = Some(Arc::clone(permit.member()));
-        let known = self.app.examined.now(permit.member().id());
-        asked.all.push((Arc::clone(permit.member()), known));
+        let member = permit.member();
+        asked.all.push(Former {
+            id: member.id(),
+            passes_through: matches!(member.credential(), Credential::PassThrough),
+            known: self.app.examined.likeness(member.id()),
+            member: Some(Arc::clone(member)),
+        });
         drop(asked);
         self.handle.attempt(permit.member().name());
     }
 
     /// One that was asked.
-    fn member(&self, id: MemberId) -> Option<(Arc<Member>, Option<Arc<Examination>>)> {
+    pub(crate) fn former(&self, id: MemberId) -> Option<Former> {
         let asked = self.lock();
         let mut all = asked.all.iter().rev();
-        all.find(|(member, _)| member.id() == id).cloned()
+        all.find(|former| former.id == id).cloned()
+    }
+
+    /// The generation.
+    pub(crate) fn handle(&self) -> &Arc<Handle> {
+        &self.handle
+    }
+
+    /// By what its caller is known to backends.
+    pub(crate) fn callers(&self) -> Callers {
+        self.callers
     }
 
     /// The body as this backend gets it.
@@ -238,7 +282,7 @@ impl Attempts {
         }
     }
 
-    fn body(&self) -> Option<Bytes> {
+    pub(crate) fn body(&self) -> Option<Bytes> {
         let body = self.body.lock().unwrap_or_else(PoisonError::into_inner);
         body.as_ref().map(|whole| whole.bytes.clone())
     }
@@ -273,8 +317,11 @@ impl Backends<AttemptSource> for Others {
         let permit = backends.fleet.pick(&wanted).ok()?;
         // One that is another engine than was said has begun who knows what.
         let is_known = from.engine.is_some();
-        let (from, before) = self.0.member(MemberId::of(from.member))?;
-        let from = (from, before.filter(|_| is_known));
+        let former = self.0.former(MemberId::of(from.member))?;
+        let from = Former {
+            known: former.known.clone().filter(|_| is_known),
+            ..former
+        };
         Some(Box::new(Place::new(Arc::clone(&self.0), permit, from)))
     }
 

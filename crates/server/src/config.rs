@@ -78,6 +78,12 @@ pub struct JournalConfig {
     /// How long a generation can be read after its end. Default 10 min: long enough for a phone that comes out of a
     /// tunnel, short enough that memory follows traffic.
     pub retention: Duration,
+    /// Keys that what is kept of a request is sealed with, for whoever takes its answer over: the first seals, all of them
+    /// open. Default none: it lies in the journal as the app sent it, beside the answer that does so anyway.
+    pub request_keys: SigningKeys,
+    /// Callers' credentials are kept with their requests, so that another replica can go on where backends ask for them.
+    /// Only with keys to seal them. Default not.
+    pub keep_credentials: bool,
     /// How long an idempotency key stays with a request that has not got its log yet and gives no sign of life; it
     /// gives one three times in that. Default 30 s: two signs may be lost, and a key whose holder died is soon free.
     pub claim: Duration,
@@ -89,6 +95,8 @@ impl Default for JournalConfig {
             per_generation: 32 << 20,
             total: 512 << 20,
             retention: Duration::from_secs(600),
+            request_keys: SigningKeys::default(),
+            keep_credentials: false,
             claim: CLAIM_TIME,
         }
     }

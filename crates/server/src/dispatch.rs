@@ -88,7 +88,8 @@ pub(crate) async fn produce(
         }
     };
     tokio::join!(run, free_if_degraded);
-    if handle.has_failed() || handle.head() == Head::Dropped {
+    // What another replica goes on with keeps its key.
+    if handle.head() == Head::Dropped || (handle.has_failed() && !handle.is_lost()) {
         free().await;
     }
 }

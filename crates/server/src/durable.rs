@@ -295,7 +295,12 @@ impl Candidate {
             Arc::new(Others(Arc::clone(&attempts)))
         };
         let backends = app.backends.keep_requests().then(others);
-        let onward = Onward { again, backends };
+        let keep = kept.then(|| app.keeps(&attempts)).flatten();
+        let onward = Onward {
+            again,
+            backends,
+            keep,
+        };
         let (tell, told) = oneshot::channel();
         app.producers.spawn(produce(
             Arc::clone(app),

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use streamweld_generation::migration::Policy;
-use streamweld_upstream::examine::{Examination, Subject, examine, identify};
+use streamweld_upstream::examine::{Examination, Likeness, Subject, examine, identify};
 use streamweld_upstream::fleet::{Engine, Member, MemberId, MemberState};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -38,6 +38,8 @@ struct Stay(u64);
 
 struct Known {
     examination: Arc<Examination>,
+    /// What of it is compared with others.
+    likeness: Arc<Likeness>,
     /// When it was last seen to be the same.
     seen: Instant,
 }
@@ -48,6 +50,13 @@ impl Examined {
         let records = self.lock();
         let known = records.get(&id)?.known.as_ref()?;
         Some(Arc::clone(&known.examination))
+    }
+
+    /// What of that is compared with others.
+    pub(crate) fn likeness(&self, id: MemberId) -> Option<Arc<Likeness>> {
+        let records = self.lock();
+        let known = records.get(&id)?.known.as_ref()?;
+        Some(Arc::clone(&known.likeness))
     }
 
     /// Whether it has to be asked.
@@ -76,6 +85,7 @@ impl Examined {
         let record = records.get_mut(&id).filter(|record| record.stay == stay);
         if let Some(record) = record {
             record.known = Some(Known {
+                likeness: Arc::new(Likeness::of(&examination)),
                 examination,
                 seen: Instant::now(),
             });

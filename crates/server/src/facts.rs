@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use streamweld_dialect::{Dialect, Engine};
 use streamweld_generation::migration::{Facts, Probed};
-use streamweld_upstream::examine::{self, Examination, compare};
-use streamweld_upstream::fleet::{self, Credential, Member};
+use streamweld_upstream::examine::{self, Examination, Likeness};
+use streamweld_upstream::fleet::{self, Credential, Member, MemberId};
 
 use crate::app::App;
 use crate::examined;
@@ -15,14 +16,42 @@ pub(crate) struct Wanted<'a> {
     /// Who would go on.
     pub(crate) member: &'a Member,
     /// Who is left.
-    pub(crate) from: &'a Member,
-    /// What was known of it when it was asked.
-    pub(crate) before: Option<&'a Examination>,
+    pub(crate) from: &'a Former,
     pub(crate) dialect: Dialect,
     /// The model that the request named.
     pub(crate) model: Option<&'a str>,
-    /// The caller has shown a credential.
-    pub(crate) has_callers: bool,
+    /// What the caller has shown.
+    pub(crate) callers: Callers,
+}
+
+/// One that was asked, as far as it has to be known for whoever goes on.
+#[derive(Clone, Debug)]
+pub(crate) struct Former {
+    /// Which it was: whoever comes back is another.
+    pub(crate) id: MemberId,
+    /// It was shown the callers' credentials.
+    pub(crate) passes_through: bool,
+    /// What was known of it when it was asked.
+    pub(crate) known: Option<Arc<Likeness>>,
+    /// Itself, where it is one of this server's.
+    pub(crate) member: Option<Arc<Member>>,
+}
+
+impl Former {
+    /// One that was asked by another replica.
+    pub(crate) const ELSEWHERE: MemberId = MemberId::of(u64::MAX);
+}
+
+/// By what callers prove themselves to a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Callers {
+    /// They have shown nothing.
+    Nothing,
+    /// The request has it.
+    Shown,
+    /// They have shown something that was not kept.
+    NotKept,
 }
 
 impl App {
@@ -56,9 +85,12 @@ impl App {
             keeps_prefix: Probed::Unknown,
             methods: Vec::new(),
             context: None,
-            has_credential: wanted.has_callers
-                || matches!(member.credential(), Credential::Owned(_))
-                || matches!(from.credential(), Credential::PassThrough),
+            has_credential: matches!(member.credential(), Credential::Owned(_))
+                || match wanted.callers {
+                    Callers::Shown => true,
+                    Callers::Nothing => from.passes_through,
+                    Callers::NotKept => false,
+                },
         };
         if self.backends.migration.is_vouched(member.group()) {
             return Facts {
@@ -84,8 +116,9 @@ impl App {
         if !is_examined(examination, wanted.model) {
             return Probed::Unknown;
         }
-        wanted.before.map_or(Probed::Unknown, |before| {
-            probed(compare(before, examination).same_model(wanted.dialect))
+        let before = wanted.from.known.as_deref();
+        before.map_or(Probed::Unknown, |before| {
+            probed(before.same_model(&Likeness::of(examination), wanted.dialect))
         })
     }
 }

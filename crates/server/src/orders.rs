@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use streamweld_generation::lifecycle::By;
 use streamweld_generation::{EndAs, Registry};
-use streamweld_journal::{Notice, Order, StreamId};
+use streamweld_journal::{Notice, Order, StreamId, Word};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::app::App;
+use crate::heirs;
 
 /// Carries orders out for ever.
 pub(crate) async fn obey(app: Arc<App>) -> Infallible {
@@ -24,6 +25,14 @@ pub(crate) async fn obey(app: Arc<App>) -> Infallible {
                     Notice::Order(order) => carry_out(&app.shared.registry, id, order),
                     Notice::Taken => taken(&app.shared.registry, id),
                     Notice::Ownerless(log) => app.ownerless.end(&app, id, log, EndAs::OwnerLost),
+                    Notice::Said { from, word } => match word {
+                        Word::Offer { epoch, last } => heirs::offered(&app, id, from, epoch, last),
+                        word @ (Word::Considers { .. } | Word::Declines { .. }) => {
+                            if let Some(handle) = app.shared.registry.find(id) {
+                                handle.hear(from, word);
+                            }
+                        }
+                    },
                     Notice::EndLost(log) => app.ownerless.end(&app, id, log, EndAs::Incomplete),
                 }
             }

@@ -8,6 +8,7 @@ use streamweld_journal::{Ownerless as Log, StreamId};
 use tokio::sync::Semaphore;
 
 use crate::app::App;
+use crate::heirs;
 
 /// How many are ended at once: a replica may have left thousands.
 const AT_ONCE: usize = 64;
@@ -41,7 +42,10 @@ impl Ownerless {
             let turn = app.ownerless.turns.acquire().await;
             let keep_on = || !app.is_shutting_down();
             if turn.is_ok() {
-                take_over(&app.shared, id, &log, &how, keep_on).await;
+                match how {
+                    EndAs::OwnerLost => heirs::succeed_lost(&app, id, &log).await,
+                    how => take_over(&app.shared, id, &log, &how, keep_on).await,
+                };
             }
         });
     }

@@ -36,6 +36,13 @@ pub(crate) struct Whole {
     _kept: Option<Kept>,
 }
 
+/// What the digest of a request to this target begins with.
+fn digest_of(target: Option<&PathAndQuery>) -> Sha256 {
+    let target = target.map_or("", PathAndQuery::as_str);
+    // No target holds a NUL, so none can be the begin of another one's body.
+    Sha256::new().chain_update(target).chain_update([0])
+}
+
 /// What looks at a body while it streams by: the digest of target and body, and what it asks for.
 struct Tee {
     hash: Sha256,
@@ -61,13 +68,11 @@ impl RequestBody {
         limit: Option<u64>,
         journal: &Arc<dyn Journal>,
     ) -> Self {
-        let target = target.map_or("", PathAndQuery::as_str);
         Self {
             ahead: None,
             rest: Some(body),
             tee: None,
-            // No target holds a NUL, so none can be the begin of another one's body.
-            target: Sha256::new().chain_update(target).chain_update([0]),
+            target: digest_of(target),
             room: limit,
             journal: Some(Arc::clone(journal)),
             kept: None,
@@ -93,6 +98,29 @@ impl RequestBody {
             ahead: (!body.is_empty()).then_some(body),
             ..Self::empty()
         }
+    }
+
+    /// One that was read whole in another process, of a request to this target.
+    pub(crate) fn kept(
+        body: Bytes,
+        target: Option<&PathAndQuery>,
+        journal: &Arc<dyn Journal>,
+    ) -> Self {
+        Self {
+            ahead: (!body.is_empty()).then_some(body),
+            target: digest_of(target),
+            journal: Some(Arc::clone(journal)),
+            ..Self::empty()
+        }
+    }
+
+    /// The same bytes as they are kept from now on. `None`: there is no room.
+    pub(crate) fn keep(bytes: Bytes, journal: &Arc<dyn Journal>) -> Option<Whole> {
+        let kept = match bytes.len() {
+            0 => None,
+            len => Some(journal.keep(len)?),
+        };
+        Some(Whole { bytes, _kept: kept })
     }
 
     /// All of it, where it was read ahead to its end and there was room to keep it. It counts with what is given from then on.

@@ -31,7 +31,7 @@ impl App {
 }
 
 /// The same target without the key that Gemini's clients may write there. `None`: there is none.
-fn without_key(uri: &Uri) -> Option<Uri> {
+pub(crate) fn without_key(uri: &Uri) -> Option<Uri> {
     let is_key = |part: &&str| *part == "key" || part.starts_with("key=");
     let query = uri.query()?;
     if !query.split('&').any(|part| is_key(&part)) {

@@ -24,6 +24,7 @@ use crate::body::Body;
 use crate::config::{Config, Secret};
 use crate::connection::{Http, Phase};
 use crate::descriptors::Descriptors;
+use crate::leaving::leave;
 use crate::metrics::Metrics;
 use crate::{admin, edge, examined, orders, unhealthy};
 
@@ -220,9 +221,11 @@ impl Server {
 }
 
 /// Waits for what runs; what still runs after the grace time is ended.
-async fn finish_generations(app: &App, grace: Duration) {
+async fn finish_generations(app: &Arc<App>, grace: Duration) {
     app.producers.close();
-    if timeout(grace, app.producers.wait()).await.is_ok() {
+    let until = Instant::now() + grace;
+    let finished = async { tokio::join!(leave(app, until), app.producers.wait()) };
+    if timeout_at(until, finished).await.is_ok() {
         return;
     }
     for handle in app.shared.registry.all() {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Live ──terminal──> Done              a clean end
+//!   │ ▲──fenced──> Elsewhere            the same answer, from whoever writes it now; or Leaving
 //!   └──error, overtaken, closed──> Leaving ──> Abort   everything has left, then the break
 //!                                     └──form──> Heard ──┘   and was read, if there was something to say
 //! ```
@@ -9,6 +10,7 @@
 //! There is no queue here: the connection asks for the next run when it has room, and gets everything that was
 //! committed since, at most 256 KiB.
 
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -18,7 +20,7 @@ use bytes::{Bytes, BytesMut};
 use http_body::Frame;
 use streamweld_dialect::{Dialect, as_shown};
 use streamweld_generation::{Alarm, Attached, error_form};
-use streamweld_journal::{Closed, Cursor, Kind, Step, Terminal};
+use streamweld_journal::{Closed, Cursor, Kind, Step, Terminal, View};
 use streamweld_sse::HEARTBEAT;
 use tokio::time::Instant;
 
@@ -54,9 +56,14 @@ pub(crate) struct Manner {
     pub(crate) heartbeat: Duration,
 }
 
+/// Where a reader reads on whose generation another replica has now, from its cursor on. `None`: nowhere.
+pub(crate) type ReadOn = Box<dyn Fn(Cursor, View) -> Later + Send>;
+pub(crate) type Later = Pin<Box<dyn Future<Output = Option<Attached>> + Send>>;
+
 /// One response that reads a generation.
 pub(crate) struct StreamBody {
     attached: Attached,
+    read_on: Option<ReadOn>,
     manner: Manner,
     phase: Phase,
     /// When something was last written, as far as is known: what was handed over since counts from the next look.
@@ -75,6 +82,8 @@ pub(crate) struct StreamBody {
 
 enum Phase {
     Live,
+    /// Another replica has the generation, and it is looked for there.
+    Elsewhere(Later),
     /// The head is all there is, and has to leave.
     Head(&'static str),
     Leaving(&'static str),
@@ -85,11 +94,17 @@ enum Phase {
 }
 
 impl StreamBody {
-    pub(crate) fn new(attached: Attached, manner: Manner, breaker: Breaker) -> Self {
+    pub(crate) fn new(
+        attached: Attached,
+        read_on: Option<ReadOn>,
+        manner: Manner,
+        breaker: Breaker,
+    ) -> Self {
         let now = Instant::now();
         breaker.carries_a_reader();
         Self {
             attached,
+            read_on,
             manner,
             phase: Phase::Live,
             written: now,
@@ -115,8 +130,18 @@ impl StreamBody {
         // Nothing in here is address-sensitive: the timer has a box of its own.
         let this = self.get_mut();
         loop {
-            match &this.phase {
+            match &mut this.phase {
                 Phase::Live => {}
+                Phase::Elsewhere(found) => match ready!(found.as_mut().poll(cx)) {
+                    Some(attached) => {
+                        this.attached = attached;
+                        this.phase = Phase::Live;
+                    }
+                    None => {
+                        this.closed(Closed::Fenced);
+                        continue;
+                    }
+                },
                 Phase::Head(why) => {
                     // HTTP/1 flushes when there is nothing more to write for now, so there has to be such a moment,
                     // however late this is polled. HTTP/2 has a task of its own for that.
@@ -174,6 +199,7 @@ impl StreamBody {
                 Poll::Ready(Step::Overtaken { .. }) => {
                     this.leave("retention has passed the reader by");
                 }
+                Poll::Ready(Step::Closed(Closed::Fenced)) if this.reads_on() => {}
                 Poll::Ready(Step::Closed(why)) => {
                     ready!(this.poll_alone(cx));
                     if let Some(form) = this.closed(why) {
@@ -201,6 +227,16 @@ impl StreamBody {
                 }
             }
         }
+    }
+
+    /// Whether its generation is looked for where it is now.
+    fn reads_on(&mut self) -> bool {
+        let reader = self.attached.reader();
+        let (Some(read_on), Some(place)) = (&self.read_on, reader.place()) else {
+            return false;
+        };
+        self.phase = Phase::Elsewhere(read_on(place, reader.view()));
+        true
     }
 
     /// A plain client sees an error only in a piece of its own: waits until what was handed over has left, and was read

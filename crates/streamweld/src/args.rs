@@ -34,7 +34,7 @@ use crate::values::{
 };
 
 pub(crate) use self::operate::{
-    Admin, Backends as BackendsCommand, BackendsWhat, Format, Migrate, Streams, StreamsList,
+    Admin, Backends as BackendsCommand, BackendsWhat, Drain, Format, Migrate, Streams, StreamsList,
     StreamsWhat,
 };
 use self::origin::Origin;
@@ -111,6 +111,8 @@ pub(crate) enum Command {
     Streams(Streams),
     /// Move a stream of a running Streamweld to another backend.
     Migrate(Migrate),
+    /// Have a running Streamweld leave: what it runs is handed over to other replicas.
+    Drain(Drain),
     /// List the backends of a running Streamweld, drain or undrain one.
     Backends(BackendsCommand),
     /// Be a scriptable fake inference server.
@@ -211,6 +213,13 @@ pub(crate) struct Serve {
     /// Header field that carries a credential, beside the usual ones (repeatable)
     #[arg(long, env = "STREAMWELD_CREDENTIAL_HEADER", value_name = "NAME", value_delimiter = ',', value_parser = credential_header)]
     pub(crate) credential_header: Vec<http::HeaderName>,
+    /// File with keys, one on each line: what other replicas need of a request to go on with its answer is sealed with
+    /// them in the journal. The first seals, all of them open
+    #[arg(long, env = "STREAMWELD_REQUEST_KEY_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(signing_keys))]
+    pub(crate) request_key_file: Option<SigningKeys>,
+    /// Keep callers' credentials with it, so that another replica can show them to a backend (needs --request-key-file)
+    #[arg(long, env = "STREAMWELD_KEEP_CREDENTIALS")]
+    pub(crate) keep_credentials: bool,
     /// Origin whose pages may use this server, whatever the backend says, such as `https://app.example` (repeatable)
     #[arg(
         long,

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(*serve),
         Command::Streams(streams) => operate::streams(&streams),
         Command::Migrate(migrate) => operate::migrate(&migrate),
+        Command::Drain(drain) => operate::drain(&drain),
         Command::Backends(backends) => operate::backends(&backends),
         Command::Mock(mock) => mock::run(*mock),
         Command::Demo(demo) => demo::run(demo),

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use self::api::{Answer, Api};
 use crate::args::{
-    Admin, BackendsCommand, BackendsWhat, Format, Migrate, Streams, StreamsList, StreamsWhat,
+    Admin, BackendsCommand, BackendsWhat, Drain, Format, Migrate, Streams, StreamsList, StreamsWhat,
 };
 use crate::serve::runtime;
 
@@ -56,6 +56,33 @@ pub(crate) fn migrate(args: &Migrate) -> anyhow::Result<ExitCode> {
     run(&args.admin, &ask)
 }
 
+/// Has a replica leave.
+pub(crate) fn drain(args: &Drain) -> anyhow::Result<ExitCode> {
+    let wait = args.wait.unwrap_or_default();
+    let ask = Ask {
+        within: wait + SOON,
+        holds: |answer| answer["drained"] == true,
+        ..Ask::post(
+            format!("/admin/drain?timeout={}", in_query(wait)),
+            "streamweld.replica_drain",
+            table::left,
+        )
+    };
+    let done = run(&args.admin, &ask)?;
+    // Without waiting there is nothing that could be left behind.
+    Ok(match args.wait {
+        None if done == ExitCode::from(1) => ExitCode::SUCCESS,
+        _ => done,
+    })
+}
+
+/// As the server reads it: no space in a query.
+fn in_query(time: Duration) -> String {
+    humantime::format_duration(time)
+        .to_string()
+        .replace(' ', "%20")
+}
+
 /// Lists backends, drains or undrains one.
 pub(crate) fn backends(args: &BackendsCommand) -> anyhow::Result<ExitCode> {
     let ask = match &args.what {
@@ -63,10 +90,7 @@ pub(crate) fn backends(args: &BackendsCommand) -> anyhow::Result<ExitCode> {
             Ask::get("/admin/backends".to_owned(), "list", table::backends)
         }
         Some(BackendsWhat::Drain { name, timeout }) => {
-            // As the server reads it: no space in a query.
-            let wait = humantime::format_duration(*timeout)
-                .to_string()
-                .replace(' ', "%20");
+            let wait = in_query(*timeout);
             Ask {
                 within: *timeout + SOON,
                 holds: |answer| answer["drained"] == true,

@@ -66,6 +66,8 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             per_generation: bytes(args.per_generation().as_u64()),
             total: args.journal_total.as_u64(),
             retention: args.retention,
+            request_keys: args.request_key_file.clone().unwrap_or_default(),
+            keep_credentials: args.keep_credentials,
             ..JournalConfig::default()
         },
         generation: GenerationConfig {

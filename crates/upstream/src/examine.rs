@@ -35,6 +35,7 @@ mod exam;
 mod examination;
 mod identity;
 mod judge;
+mod likeness;
 mod pair;
 mod prompts;
 
@@ -42,6 +43,7 @@ pub use ask::{NotExamined, Untold};
 pub use check::{Check, Finding, Probed};
 pub use examination::{Examination, Ways};
 pub use identity::Identity;
+pub use likeness::Likeness;
 pub use pair::{Pair, compare};
 pub use prompts::TOKENS;
 

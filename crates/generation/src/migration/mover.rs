@@ -127,7 +127,10 @@ impl<S: ByteSource> Mover<S> {
 
     /// Whether it was not asked for by somebody who can wait.
     pub(super) fn is_urgent(&self) -> bool {
-        matches!(self.situation.trigger, Trigger::Failed { .. })
+        matches!(
+            self.situation.trigger,
+            Trigger::Failed { .. } | Trigger::OwnerLost
+        )
     }
 
     /// How long somebody who is asked may take. While an attempt that could go on waits to be replaced, its reader waits.

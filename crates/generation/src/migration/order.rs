@@ -16,6 +16,8 @@ pub enum Order {
     Move,
     /// The same, because its backend is drained.
     Drain,
+    /// Another replica goes on, because this one leaves.
+    HandOver,
     /// Its backend fails its probes: if nothing has come for this long either, another goes on, if every gate passes.
     Unhealthy(Duration),
 }

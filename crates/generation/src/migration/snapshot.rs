@@ -49,6 +49,10 @@ pub enum Trigger {
     Drain,
     /// An operator moves it.
     Operator,
+    /// The replica that runs it leaves, and this one goes on with it.
+    HandOver,
+    /// The replica that ran it is gone, and this one goes on with it.
+    OwnerLost,
 }
 
 impl Trigger {
@@ -60,6 +64,8 @@ impl Trigger {
             Self::Unhealthy => "unhealthy",
             Self::Drain => "drain",
             Self::Operator => "operator",
+            Self::HandOver => "hand_over",
+            Self::OwnerLost => "owner_lost",
         }
     }
 }

@@ -8,8 +8,10 @@ use streamweld_journal::{Kind, Seq};
 use tokio::time::Instant;
 
 use super::Producer;
+use super::offer::offer;
 use crate::counters::MigrationLabels;
-use crate::lifecycle::{End, Refused};
+use crate::leg::Leg;
+use crate::lifecycle::{End, Loss, Refused};
 use crate::migration::{
     Asked, Backends, Judged, Later, Moved, Order, Outcome, Policy, Report, Situation, Trigger,
     judge, move_on,
@@ -22,8 +24,8 @@ use crate::whereabouts::Leave;
 pub(super) struct Moving<S> {
     pub(super) found: Later<Found<S>>,
     trigger: Trigger,
-    /// How the attempt failed, if it did.
-    pub(super) failure: Option<Failure>,
+    /// Why the answer cannot stay where it was, if it cannot.
+    pub(super) loss: Option<Loss>,
     /// Who wished for it, if somebody did.
     order: Option<Asked>,
 }
@@ -34,6 +36,8 @@ pub(super) enum Found<S> {
     Outcome(Outcome<S>),
     /// What the gates say, which was all that was asked.
     Judged(Judged),
+    /// No other replica has taken it, and why.
+    Kept(String),
 }
 
 impl Producer {
@@ -72,7 +76,25 @@ impl Producer {
         Some(Moving {
             found: Box::pin(async move { Found::Outcome(found.await) }),
             trigger,
-            failure: Some(failure.clone()),
+            loss: Some(Loss::Attempt(failure.clone())),
+            order: None,
+        })
+    }
+
+    /// Looks for somebody who goes on with what another replica has begun. `None` where nobody may.
+    pub(super) fn succeed<S: ByteSource + 'static>(
+        &self,
+        trigger: Trigger,
+        backends: Option<&Arc<dyn Backends<S>>>,
+    ) -> Option<Moving<S>> {
+        let backends = backends?;
+        let may = self.leg.as_ref()?.policy != Policy::Off;
+        let situation = self.situation(trigger).filter(|_| may)?;
+        let found = move_on(Arc::clone(backends), Arc::clone(&self.handle), situation);
+        Some(Moving {
+            found: Box::pin(async move { Found::Outcome(found.await) }),
+            trigger,
+            loss: (trigger == Trigger::OwnerLost).then_some(Loss::Owner),
             order: None,
         })
     }
@@ -107,6 +129,7 @@ impl Producer {
         backends: Option<&Arc<dyn Backends<S>>>,
     ) -> Option<Moving<S>> {
         let trigger = match order.order {
+            Order::HandOver => return self.offering(order, backends),
             Order::Drain => Trigger::Drain,
             Order::Move | Order::DryRun => Trigger::Operator,
             Order::Unhealthy(silent) => {
@@ -139,7 +162,33 @@ impl Producer {
         Some(Moving {
             found,
             trigger,
-            failure: None,
+            loss: None,
+            order: Some(order),
+        })
+    }
+
+    /// Offers the answer to the other replicas. Whoever takes it fences this one off, and that ends it here.
+    fn offering<S: ByteSource + 'static>(
+        &self,
+        order: Asked,
+        backends: Option<&Arc<dyn Backends<S>>>,
+    ) -> Option<Moving<S>> {
+        let may = |leg: &Leg| leg.policy != Policy::Off && self.durable;
+        let backends = backends.filter(|_| self.leg.as_ref().is_some_and(may));
+        let Some(backends) = backends else {
+            let reason = "no policy allows another replica to go on with it".to_owned();
+            order.tell(Report::Stays {
+                judged: Judged::default(),
+                reason,
+            });
+            return None;
+        };
+        let (journal, handle) = (Arc::clone(&self.shared.journal), Arc::clone(&self.handle));
+        let patience = backends.bounds().begin;
+        Some(Moving {
+            found: Box::pin(async move { Found::Kept(offer(&*journal, &handle, patience).await) }),
+            trigger: Trigger::HandOver,
+            loss: None,
             order: Some(order),
         })
     }
@@ -165,12 +214,19 @@ impl Producer {
     ) -> (Option<S>, Option<End>) {
         let Moving {
             trigger,
-            failure,
+            loss,
             order,
             ..
         } = moving;
         let report = match found {
             Found::Judged(judged) => Report::Gates(judged),
+            Found::Kept(reason) => {
+                self.count(trigger, "refused");
+                Report::Stays {
+                    judged: Judged::default(),
+                    reason,
+                }
+            }
             Found::Outcome(Outcome::Moved(moved)) => {
                 self.count(trigger, "moved");
                 let (source, report) = self.go_on(*moved, trigger);
@@ -184,9 +240,9 @@ impl Producer {
                 if trigger != Trigger::Unhealthy {
                     self.count(trigger, "refused");
                 }
-                if let Some(failure) = failure {
+                if let Some(loss) = loss {
                     let stopped = self.stopped();
-                    return (None, stopped.or_else(|| self.refuse(failure, &judged)));
+                    return (None, stopped.or_else(|| self.refuse(loss, &judged)));
                 }
                 Report::Stays {
                     reason: reason(&judged),
@@ -197,9 +253,9 @@ impl Producer {
                 if trigger != Trigger::Unhealthy {
                     self.count(trigger, "failed");
                 }
-                if let Some(failure) = failure {
+                if let Some(loss) = loss {
                     let stopped = self.stopped();
-                    let given_up = || self.lifecycle.give_up(End::Failed(failure));
+                    let given_up = || self.lifecycle.give_up(loss.into());
                     return (None, stopped.or_else(given_up));
                 }
                 Report::Stays {
@@ -212,7 +268,7 @@ impl Producer {
             order.tell(report);
         }
         // It goes on where it is; if it failed meanwhile, somebody is looked for because of that.
-        (None, failure.map(End::Failed))
+        (None, loss.map(End::from))
     }
 
     /// The end by a stop that came at this very moment: it is one, whatever was found.
@@ -259,9 +315,16 @@ impl Producer {
         };
         let why = match trigger {
             Trigger::Drain => Leave::Drained,
-            Trigger::Failed { .. } | Trigger::Unhealthy | Trigger::Operator => Leave::Otherwise,
+            Trigger::Failed { .. }
+            | Trigger::Unhealthy
+            | Trigger::Operator
+            | Trigger::HandOver
+            | Trigger::OwnerLost => Leave::Otherwise,
         };
         handle.go_to(&moved.leg.backend, why);
+        if let Some(keep) = &self.keep {
+            keep(&moved.leg);
+        }
         self.leg = Some(moved.leg);
         self.intake.begin_again();
         self.intake.read_by(moved.reading);
@@ -270,7 +333,7 @@ impl Producer {
     }
 
     /// Writes a warning for each gate that refuses, and gives the end.
-    fn refuse(&mut self, failure: Failure, judged: &Judged) -> Option<End> {
+    fn refuse(&mut self, loss: Loss, judged: &Judged) -> Option<End> {
         let window = Arc::clone(self.handle.window());
         let refusing = judged.verdicts.iter();
         let gates: Vec<_> = refusing
@@ -290,7 +353,7 @@ impl Producer {
             staging.push(Kind::Warning, |out| out.extend_from_slice(&lines));
         }
         self.lifecycle
-            .give_up(End::Refused(Refused { failure, gates }))
+            .give_up(End::Refused(Refused { loss, gates }))
     }
 
     fn count(&self, trigger: Trigger, outcome: &'static str) {

@@ -12,7 +12,7 @@ use super::moving::{Found, Moving};
 use crate::alarm::Alarm;
 use crate::committer::Progress;
 use crate::intake::At;
-use crate::lifecycle::{End, Signal};
+use crate::lifecycle::{End, Loss, Signal};
 use crate::log::Log;
 use crate::source::{Again, ByteSource, Onward, Read, Rest};
 
@@ -26,10 +26,12 @@ impl Producer {
         source: &mut Option<S>,
         onward: Onward<S>,
         log: &mut Log<'_>,
+        moving: Option<Moving<S>>,
     ) -> Option<End> {
         let Onward {
             mut again,
             backends,
+            ..
         } = onward;
         let backends = backends.as_ref();
         let durable = self.durable;
@@ -46,7 +48,7 @@ impl Producer {
         // Something was said, and policy allows nobody else to go on.
         let mut is_final = backends.is_none();
         // What is waited for in place of the body.
-        let mut next = None;
+        let mut next = moving.map(Next::Moving);
         // Whoever wished for something before there was an answer.
         handle.changed().ring();
         loop {
@@ -158,7 +160,7 @@ impl Producer {
                 // It failed while somebody else was looked for: one search is enough.
                 (Some(End::Failed(failure)), Some(Next::Moving(moving))) => {
                     *source = None;
-                    moving.failure = Some(failure);
+                    moving.loss = Some(Loss::Attempt(failure));
                 }
                 (Some(End::Failed(failure)), None) if !self.lifecycle.is_ended() => {
                     let Some(moving) = self.replace(backends, &failure) else {

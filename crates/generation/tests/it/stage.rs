@@ -163,6 +163,7 @@ impl Stage {
                 let handle = Arc::clone(&handle);
                 Arc::new(Nobody { handle, stops }) as Arc<dyn Backends<Feed>>
             }),
+            keep: None,
         };
         let call = async move {
             match reply.await {

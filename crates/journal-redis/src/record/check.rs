@@ -52,6 +52,7 @@ fn says_what_it_is(record: &Record<'_>, file: &[u8]) {
         after,
         entries: record.entries.clone(),
         runs: vec![Bytes::copy_from_slice(record.bytes)],
+        beside: Vec::new(),
         terminal: record.terminal.clone().map(Arc::new),
     };
     assert_eq!(record::encode(&batch, record.epoch), file);

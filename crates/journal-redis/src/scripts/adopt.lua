@@ -1,9 +1,10 @@
 -- Changes the writer: a record without entries under the new epoch, which every older one is smaller than. It is
 -- published when others follow, so that they catch up. Says who was the writer before.
--- KEYS log, meta, readers
+-- KEYS log, meta, readers, request
 -- ARGV expected sequence, new epoch, record, expiry in ms, owner, feed channel, how to publish there
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 if not last then
+  redis.call('DEL', KEYS[4])
   return {'vanished'}
 end
 local id = last[1]
@@ -23,6 +24,7 @@ if new == tonumber(epoch) then
 end
 redis.call('XADD', KEYS[1], ARGV[2] .. '-' .. seq, 'r', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('PEXPIRE', KEYS[4], ARGV[4])
 local meta = redis.call('HMGET', KEYS[2], 'access', 'claims', 'label', 'owner')
 if meta[1] then
   redis.call('HSET', KEYS[2], 'epoch', ARGV[2], 'owner', ARGV[5])

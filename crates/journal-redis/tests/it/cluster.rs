@@ -13,10 +13,12 @@ use streamweld_journal_redis::testing::{Cluster, Setup, until};
 use streamweld_journal_redis::{Config, ConnectError, RedisJournal, Target, Timing};
 use tokio::time::timeout;
 
+use crate::adopted::taken;
 use crate::connect::{config, connect_to};
 use crate::elsewhere::rights;
 use crate::follow::{append, find, next_order, read, shows};
 use crate::presence::{REPLICAS, end, ownerless};
+use crate::words::hear;
 use crate::writer::Writer;
 
 /// A journal that is connected to all nodes.
@@ -505,4 +507,40 @@ async fn a_writer_hears_that_its_log_was_taken() {
         let told = timeout(Duration::from_secs(20), here.next_notice()).await;
         assert_eq!(told, Ok((writer.id(), Notice::Taken)));
     }
+}
+
+#[tokio::test]
+async fn what_a_hand_over_needs_is_found_wherever_it_lies() {
+    let cluster = Cluster::new().await;
+    let (here, there) = (connect(&cluster).await, connect(&cluster).await);
+    let request = bytes::Bytes::from_static(b"request");
+    for _ in 0..5 {
+        let writer = Writer::opened(&here).await;
+        let id = writer.id();
+        assert_eq!(here.keep_request(id, request.clone()).await, Ok(()));
+        writer.stage_beside("a", "one");
+        append(&writer).await;
+        let to = other(&cluster, &writer).await;
+        cluster.move_slot(&writer.log(), to).await;
+        assert_eq!(there.kept_request(id).await, Ok(Some(request.clone())));
+        writer.stage_beside("b", "two");
+        append(&writer).await;
+        let beside = there.beside(id, Seq::new(3)).await.unwrap();
+        assert_eq!(beside.concat(), b"onetwo");
+        let next = Writer::adopting(&there, id, 2, Seq::new(3)).await;
+        next.stage("c");
+        append(&next).await;
+        next.stage_terminal();
+        append_end(&next).await;
+        assert_eq!(here.kept_request(id).await, Ok(None));
+        // Until then it would be given the window of its own, which goes no further.
+        assert_eq!(taken(&here).await, id);
+        let (text, _) = read(&find(&here, id).await.0).await;
+        assert_eq!(text, read(&next.window).await.0);
+    }
+    until("all are known", async || {
+        here.replicas().await == Ok(vec![there.replica()])
+    })
+    .await;
+    hear(&there, &here).await;
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use streamweld_journal::{
-    Journal, Outcome, Reader, Refusal, Seq, Step, StreamId, Tail, View, Window,
+    Epoch, Journal, Outcome, Reader, Refusal, Seq, Step, StreamId, Tail, View, Window, Word,
 };
 use streamweld_journal_redis::testing::{Server, until};
 use streamweld_journal_redis::{Config, RedisJournal, Timing};
@@ -283,6 +284,8 @@ async fn an_opening_and_an_end_cost_a_handful() {
         .map(|(name, calls)| (&**name, *calls))
         .collect();
     let expected = [
+        // The request that it answered, if one was kept.
+        ("del", 1),
         ("evalsha", 2),
         // Whether somebody follows, or it was there before.
         ("exists", 2),
@@ -362,4 +365,92 @@ async fn a_publish_that_was_refused_is_made_good_in_silence() {
     // Before it was time to look.
     assert!(!calls.contains_key("evalsha"), "{took:?}: {calls:?}");
     assert!(took < Duration::from_secs(4), "{took:?}");
+}
+
+/// What has to be known, and the change of the writer; what is appended then costs what it always does.
+#[tokio::test]
+async fn a_take_over_costs_a_handful() {
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
+    let take_over = async || {
+        let writer = Writer::opened(&here).await;
+        let request = Bytes::from_static(b"request");
+        let id = writer.id();
+        forget(&server).await;
+        assert_eq!(here.keep_request(id, request.clone()).await, Ok(()));
+        let keep = calls(&server).await;
+        for round in 0..20 {
+            writer.stage_beside("text", "beside");
+            assert_eq!(writer.append().await, Outcome::Yes);
+            assert_eq!(writer.window.committed(), Seq::new(round + 2));
+        }
+        forget(&server).await;
+        assert_eq!(there.kept_request(id).await, Ok(Some(request)));
+        assert_eq!(there.beside(id, Seq::new(21)).await.unwrap().len(), 20);
+        let next = Writer::adopting(&there, id, 2, Seq::new(21)).await;
+        until("it has looked what waits for it", async || {
+            calls(&server).await.get("evalsha") == Some(&2)
+        })
+        .await;
+        settle(&there).await;
+        let adopt = calls(&server).await;
+        forget(&server).await;
+        next.stage("of the new writer");
+        assert_eq!(next.append().await, Outcome::Yes);
+        (keep, adopt, calls(&server).await)
+    };
+    // After that Redis knows the scripts.
+    take_over().await;
+    let (keep, adopt, append) = take_over().await;
+    let all = [keep, adopt, append].map(|calls| calls.into_iter().collect::<Vec<_>>());
+    let expected: [&[(&str, u64)]; 3] = [
+        &[("evalsha", 1), ("exists", 1), ("set", 1)],
+        &[
+            ("evalsha", 2),
+            ("exists", 1),
+            ("get", 1),
+            ("hmget", 2),
+            ("hset", 1),
+            ("pexpire", 4),
+            ("publish", 1),
+            ("sadd", 1),
+            ("time", 1),
+            ("xadd", 1),
+            ("xrange", 1),
+            // The other is of this test.
+            ("xrevrange", 2),
+            ("zrangebyscore", 1),
+        ],
+        &[("xadd", 1)],
+    ];
+    let expected = expected.map(|calls| {
+        let calls = calls
+            .iter()
+            .map(|(name, calls)| ((*name).to_owned(), *calls));
+        calls.collect::<Vec<_>>()
+    });
+    assert_eq!(all, expected);
+}
+
+#[tokio::test]
+async fn replicas_that_talk_cost_a_command_for_each_word() {
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
+    let talk = async || {
+        forget(&server).await;
+        assert_eq!(here.replicas().await, Ok(vec![there.replica()]));
+        let id = StreamId::generate(SystemTime::now());
+        let epoch = Epoch::FIRST;
+        let said = here.say(there.replica(), id, Word::Considers { epoch });
+        assert_eq!(said.await, Ok(()));
+        calls(&server).await
+    };
+    talk().await;
+    let calls = talk().await;
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|(name, calls)| (&**name, *calls))
+        .collect();
+    let script = [("evalsha", 1), ("publish", 1), ("time", 1)];
+    assert_eq!(calls, [&script[..], &[("zrangebyscore", 1)]].concat());
 }

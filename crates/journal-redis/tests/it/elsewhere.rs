@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_journal::{
-    Claim, Epoch, Found, Journal, Notice, OpenRefusal, Order, Ordered, Outcome, Seq,
+    Claim, Epoch, Found, Journal, Notice, OpenRefusal, Order, Ordered, Outcome, Seq, Word,
 };
 use streamweld_journal_redis::testing::{Server, until};
 use streamweld_journal_redis::{Config, Target};
@@ -281,6 +281,30 @@ async fn the_documented_rights_are_enough() {
     assert_eq!(writer.finish().await, Outcome::Yes);
     until("its end is here", async || window.terminal().is_some()).await;
     assert_eq!(here.release([1; 32], id).await, Ok(()));
+    here.remove(id).await;
+    // What a hand-over needs.
+    let writer = Writer::opened(&here).await;
+    let (id, request) = (writer.id(), Bytes::from_static(b"request"));
+    assert_eq!(here.keep_request(id, request.clone()).await, Ok(()));
+    writer.stage_beside("a", "beside");
+    assert_eq!(writer.append().await, Outcome::Yes);
+    assert_eq!(there.kept_request(id).await, Ok(Some(request)));
+    let beside = there.beside(id, Seq::new(2)).await;
+    assert_eq!(beside, Ok(vec![Bytes::from_static(b"beside")]));
+    assert_eq!(there.replicas().await, Ok(vec![here.replica()]));
+    let (from, epoch) = (there.replica(), Epoch::FIRST);
+    let word = Word::Considers { epoch };
+    assert_eq!(there.say(here.replica(), id, word.clone()).await, Ok(()));
+    // Behind what was ordered before, which may be given twice.
+    while here.next_notice().await
+        != (
+            id,
+            Notice::Said {
+                from,
+                word: word.clone(),
+            },
+        )
+    {}
     here.remove(id).await;
     // A replica that dies with what it writes is looked after by the other.
     let dies = connect_to(target, short).await;

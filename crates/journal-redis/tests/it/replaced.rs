@@ -15,7 +15,7 @@ use crate::connect::{config, connect, connect_to, connect_with};
 use crate::writer::Writer;
 
 /// A server that has what `server` has now, and nothing later.
-async fn copy_of(server: &Server) -> Server {
+pub(crate) async fn copy_of(server: &Server) -> Server {
     let copy = Setup::new().replica_of(server).start().await;
     copy.wait_replicating().await;
     copy.cli(&["REPLICAOF", "NO", "ONE"]).await;
@@ -23,7 +23,7 @@ async fn copy_of(server: &Server) -> Server {
 }
 
 /// Demotes it, lets it take the data of the copy, and promotes it.
-async fn fall_back(server: &Server, copy: &Server) {
+pub(crate) async fn fall_back(server: &Server, copy: &Server) {
     let port = copy.port().to_string();
     server.cli(&["REPLICAOF", "127.0.0.1", &port]).await;
     server.wait_replicating().await;
@@ -36,7 +36,7 @@ async fn append(writer: &Writer<'_>, text: &str) {
 }
 
 /// Appends everything behind `last`, which is what really stands.
-async fn heal(writer: &Writer<'_>, last: u64) {
+pub(crate) async fn heal(writer: &Writer<'_>, last: u64) {
     writer.stands(last, false).await;
     let received = writer.window.received();
     let append = writer
@@ -131,6 +131,28 @@ async fn an_append_under_way_leaves_no_gap() {
     heal(&writer, 2).await;
     assert_eq!(ids().await, ["1-1", "1-2", "1-5"]);
     ends_whole(&writer, &elsewhere).await;
+}
+
+/// Its writer dies before it has seen that: who takes over takes it back, or nobody could ever end the generation.
+#[tokio::test]
+async fn a_record_behind_a_gap_is_taken_back_by_who_takes_over() {
+    let server = Server::new().await;
+    let (journal, elsewhere) = (connect(&server).await, connect(&server).await);
+    let writer = Writer::opened(&journal).await;
+    append(&writer, "a").await;
+    append(&writer, "lost").await;
+    append(&writer, "behind the gap").await;
+    // As if the last had been under way when the one before it was lost.
+    server.cli(&["XDEL", &writer.log(), "1-3"]).await;
+    let tail = elsewhere.tail(writer.id()).await;
+    let Ok(Tail::Last { epoch, last, .. }) = tail else {
+        panic!("it can be read: {tail:?}")
+    };
+    assert_eq!((epoch, last), (Epoch::FIRST, Seq::new(2)));
+    let next = epoch.next();
+    let adopted = elsewhere.adopt(writer.id(), last, next, SystemTime::now());
+    assert_eq!(adopted.await, Outcome::Yes);
+    assert_eq!(server.cli(&["XLEN", &writer.log()]).await, "3");
 }
 
 /// Many times in a row, while appends go on without a pause.

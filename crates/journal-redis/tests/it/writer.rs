@@ -26,6 +26,21 @@ impl<'a> Writer<'a> {
         Self { journal, window }
     }
 
+    /// One that goes on behind `last`, which others wrote, in a window of its own. It has adopted the log.
+    pub(crate) async fn adopting(
+        journal: &'a RedisJournal,
+        id: StreamId,
+        epoch: u32,
+        last: Seq,
+    ) -> Self {
+        let (epoch, now) = (Epoch::new(epoch).unwrap(), SystemTime::now());
+        assert_eq!(journal.adopt(id, last, epoch, now).await, Outcome::Yes);
+        let window = Window::new(id, epoch, now, WindowConfig::default());
+        window.begin_after(last);
+        window.set_earlier(journal.earlier(id).unwrap());
+        Self { journal, window }
+    }
+
     pub(crate) async fn opened(journal: &'a RedisJournal) -> Self {
         let writer = Self::unopened(journal);
         assert_eq!(writer.open().await, Outcome::Yes);
@@ -48,6 +63,10 @@ impl<'a> Writer<'a> {
         format!("streamweld:{{{}}}:log", self.id())
     }
 
+    pub(crate) fn request(&self) -> String {
+        format!("streamweld:{{{}}}:request", self.id())
+    }
+
     pub(crate) fn meta(&self) -> String {
         format!("streamweld:{{{}}}:meta", self.id())
     }
@@ -65,6 +84,16 @@ impl<'a> Writer<'a> {
             .push(Kind::Event, |out| {
                 out.extend_from_slice(format!("data: {text}\n").as_bytes());
             })
+    }
+
+    /// The same with this beside it.
+    pub(crate) fn stage_beside(&self, text: &str, beside: &str) -> Seq {
+        let mut staging = self.window.stage(SystemTime::now());
+        let seq = staging.push(Kind::Event, |out| {
+            out.extend_from_slice(format!("data: {text}\n").as_bytes());
+        });
+        staging.beside(beside.as_bytes());
+        seq
     }
 
     pub(crate) fn stage_terminal(&self) -> Seq {

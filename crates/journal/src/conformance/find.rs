@@ -103,7 +103,7 @@ pub async fn what_the_ring_let_go_is_read_in_order_or_refused(journal: &dyn Jour
 }
 
 /// Everything that is committed behind `after`, or why there is nothing.
-async fn read(window: &Arc<Window>, after: u64) -> Result<Vec<u8>, Step> {
+pub(super) async fn read(window: &Arc<Window>, after: u64) -> Result<Vec<u8>, Step> {
     let view = View {
         ids: true,
         control: true,

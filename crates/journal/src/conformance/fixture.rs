@@ -47,6 +47,11 @@ impl<'a> Writer<'a> {
         Self { journal, window }
     }
 
+    /// One that writes through this window what others have opened.
+    pub(super) fn with_window(journal: &'a dyn Journal, window: Arc<Window>) -> Self {
+        Self { journal, window }
+    }
+
     /// One whose log is open.
     pub(super) async fn opened(journal: &'a dyn Journal) -> Self {
         let writer = Self::unopened(journal, fresh_id());
@@ -86,6 +91,15 @@ impl<'a> Writer<'a> {
             out.extend_from_slice(text.as_bytes());
             out.push(b'\n');
         })
+    }
+
+    pub(super) fn stage_beside(&self, text: &str, beside: &[u8]) -> Seq {
+        let mut staging = self.window.stage(now());
+        let seq = staging.push(Kind::Event, |out| {
+            out.extend_from_slice(format!("data: {text}\n").as_bytes());
+        });
+        staging.beside(beside);
+        seq
     }
 
     pub(super) fn stage_terminal(&self) -> Seq {

@@ -54,3 +54,14 @@ pub async fn an_older_epoch_is_fenced(journal: &dyn Journal) {
     assert_eq!(writer.finish(2).await, fenced(2));
     writer.stands_under(2, 2, false).await;
 }
+
+/// An adoption may be lost again, with the end of the log: then its epoch is no right to write.
+pub async fn an_epoch_that_nobody_adopted_writes_nothing(journal: &dyn Journal) {
+    let writer = Writer::with_entries(journal, 2).await;
+    writer.window.begin_epoch(epoch(2));
+    writer.stage("behind what an older epoch wrote");
+    assert_eq!(writer.append(2, 3).await, fenced(1));
+    writer.stage_terminal();
+    assert_eq!(writer.finish(2).await, fenced(1));
+    writer.stands_under(1, 2, false).await;
+}

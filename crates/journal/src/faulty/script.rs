@@ -19,6 +19,9 @@ pub enum Op {
     Claim,
     ClaimBody,
     Release,
+    KeepRequest,
+    KeptRequest,
+    Beside,
     Remove,
 }
 

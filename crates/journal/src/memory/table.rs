@@ -10,6 +10,7 @@ use super::retention::{Finished, Retention};
 use crate::contract::{BodyDigest, Claim, Found, Key, Open, OpenRefusal, Refusal, Tail, Usage};
 use crate::id::StreamId;
 use crate::kept::{Keeping, Kept};
+use crate::rules::Standing;
 use crate::types::{Epoch, Seq};
 use crate::window::{Digest, Meter, Window};
 
@@ -127,10 +128,8 @@ impl Table {
         expected: Seq,
         epoch: Epoch,
     ) -> Result<(), Refusal> {
-        let log = self.writable(id, epoch, expected)?;
-        if epoch == log.epoch {
-            return Err(Refusal::Fenced { epoch });
-        }
+        let log = self.logs.get_mut(&id).ok_or(Refusal::Vanished)?;
+        log.standing().allows_adoption(epoch, expected)?;
         log.epoch = epoch;
         Ok(())
     }
@@ -219,15 +218,8 @@ impl Table {
     /// The log, if a writer of `epoch` may put something behind `expected`.
     fn writable(&mut self, id: StreamId, epoch: Epoch, expected: Seq) -> Result<&mut Log, Refusal> {
         let log = self.logs.get_mut(&id).ok_or(Refusal::Vanished)?;
-        if log.finished.is_some() {
-            Err(Refusal::Ended)
-        } else if epoch < log.epoch {
-            Err(Refusal::Fenced { epoch: log.epoch })
-        } else if log.last != expected {
-            Err(Refusal::Unexpected { last: log.last })
-        } else {
-            Ok(log)
-        }
+        log.standing().allows(epoch, expected)?;
+        Ok(log)
     }
 
     /// Moves one id on, if its time has come: from log to tombstone, from tombstone to nothing.
@@ -275,6 +267,16 @@ impl Table {
     fn uncount(&self, log: &Log) {
         log.window.charge_to(None);
         self.meter.sub(BESIDES);
+    }
+}
+
+impl Log {
+    fn standing(&self) -> Standing {
+        Standing {
+            epoch: self.epoch,
+            last: self.last,
+            ended: self.finished.is_some(),
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Batch {
     pub entries: Vec<Entry>,
     /// Their bytes one behind the other, in a few pieces; a piece ends where an entry ends.
     pub runs: Vec<Bytes>,
+    /// What was staged beside them, one piece behind the other; see [`Staging::beside`](super::Staging::beside).
+    pub beside: Vec<u8>,
     /// The terminal, when it is the last entry.
     pub terminal: Option<Arc<Terminal>>,
 }
@@ -55,7 +57,7 @@ impl Batch {
         self.entries.last().map_or(self.after, |entry| entry.seq)
     }
 
-    /// All bytes.
+    /// All bytes of the entries.
     pub fn len(&self) -> usize {
         self.runs.iter().map(Bytes::len).sum()
     }
@@ -74,6 +76,7 @@ impl State {
             after,
             entries: Vec::new(),
             runs: Vec::new(),
+            beside: self.beside(after, through),
             terminal: None,
         };
         self.pieces(after, through, |part, sealed, from, to| {

@@ -15,6 +15,8 @@ pub struct Staging<'a> {
     state: MutexGuard<'a, State>,
     wake: Wake,
     millis: u32,
+    /// Something was staged under this very lock.
+    has_staged: bool,
 }
 
 impl<'a> Staging<'a> {
@@ -25,6 +27,7 @@ impl<'a> Staging<'a> {
             state,
             wake: Wake::default(),
             millis,
+            has_staged: false,
         }
     }
 
@@ -38,6 +41,17 @@ impl<'a> Staging<'a> {
     pub fn push(&mut self, kind: Kind, lines: impl FnOnce(&mut Vec<u8>)) -> Seq {
         assert!(!kind.is_terminal(), "a terminal has its own way in");
         self.append(kind, lines)
+    }
+
+    /// Keeps bytes beside the entry that was staged last, for whoever continues the log when its writer is gone. Readers
+    /// are not given them; what is staged beside one entry is one piece. The window holds them until the entry cannot have
+    /// to be appended (again), and [`Batch`](super::Batch) has them for a journal that others read.
+    ///
+    /// # Panics
+    /// When nothing was staged by this `Staging`: an entry of an earlier one may be under way without them.
+    pub fn beside(&mut self, bytes: &[u8]) {
+        assert!(self.has_staged, "bytes are beside an entry");
+        self.state.put_beside(bytes);
     }
 
     /// The last entry staged so far.
@@ -61,6 +75,7 @@ impl<'a> Staging<'a> {
     }
 
     fn append(&mut self, kind: Kind, lines: impl FnOnce(&mut Vec<u8>)) -> Seq {
+        self.has_staged = true;
         let prefix = self.prefix;
         self.state.push(kind, self.millis, |seq, epoch, out| {
             lines(out);

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
+use super::beside::Beside;
 use super::blocks::Blocks;
 use super::copies::Copies;
 use super::meter::{Charge, Meter};
@@ -26,11 +27,14 @@ pub(crate) struct State {
     exposed: bool,
     /// Nothing more will be committed: the ring turns over what is received as well.
     given_up: bool,
+    /// False once it was given up, for good: of what is beside entries a part is worse than nothing.
+    keeps_beside: bool,
     /// Entries were given up: their sequences must not come back with other content.
     abandoned: bool,
     closed: Option<Closed>,
     /// Staged; it counts once `committed` has reached it.
     terminal: Option<Arc<Terminal>>,
+    beside: Beside,
     label: Bytes,
     waiters: Waiters,
     pub(super) copies: Copies,
@@ -48,9 +52,11 @@ impl State {
             committed: Seq::ZERO,
             exposed: false,
             given_up: false,
+            keeps_beside: true,
             abandoned: false,
             closed: None,
             terminal: None,
+            beside: Beside::default(),
             label: Bytes::new(),
             waiters: Waiters::default(),
             copies: Copies::default(),
@@ -80,6 +86,17 @@ impl State {
         seq
     }
 
+    /// Keeps bytes beside the last entry.
+    pub(super) fn put_beside(&mut self, bytes: &[u8]) {
+        if self.keeps_beside {
+            self.beside.put(self.received(), bytes);
+        }
+    }
+
+    pub(super) fn beside(&self, after: Seq, through: Seq) -> Vec<u8> {
+        self.beside.of(after, through)
+    }
+
     pub(super) fn set_terminal(&mut self, terminal: Terminal) {
         self.terminal = Some(Arc::new(terminal));
         // Nothing follows, so what the last block has to spare is given back now: what a finished
@@ -96,6 +113,9 @@ impl State {
             return Wake::default();
         }
         self.committed = through;
+        if self.terminal().is_some() {
+            self.beside.clear();
+        }
         self.drop_oldest();
         self.settle();
         self.wake()
@@ -113,6 +133,8 @@ impl State {
 
     pub(super) fn give_up(&mut self) -> Wake {
         self.given_up = true;
+        self.keeps_beside = false;
+        self.beside.clear();
         self.turn();
         self.expose(true)
     }
@@ -134,6 +156,7 @@ impl State {
         self.terminal
             .take_if(|terminal| terminal.seq > self.committed);
         self.blocks.truncate(self.committed);
+        self.beside.truncate(self.committed);
         // The sequences may come back with other bytes.
         self.copies.forget();
         self.settle();
@@ -332,7 +355,9 @@ impl State {
         } else {
             self.committed
         };
-        while self.held() > self.max_bytes && self.blocks.drop_before(keep) {}
+        while self.held() > self.max_bytes && self.blocks.drop_before(keep) {
+            self.beside.drop_before(self.blocks.first());
+        }
     }
 
     fn held_besides(&self) -> usize {
@@ -340,7 +365,7 @@ impl State {
             let code = it.code.as_ref().map_or(0, String::capacity);
             ARC_COUNTS + size_of::<Terminal>() + code + it.lines.len() + it.ending.len()
         });
-        ARC_COUNTS + size_of::<Window>() + self.label.len() + terminal
+        ARC_COUNTS + size_of::<Window>() + self.beside.held() + self.label.len() + terminal
     }
 }
 

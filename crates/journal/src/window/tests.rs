@@ -1,5 +1,6 @@
 //! What needs to see inside: what is held, and a model with random operations.
 
+mod beside;
 mod earlier;
 mod held;
 mod mirror;

@@ -221,7 +221,7 @@ fn unknown() -> Error {
     Error::new(ErrorCode::BackendNotFound, message)
 }
 
-fn wait(query: Option<&str>) -> Result<Duration, Error> {
+pub(super) fn wait(query: Option<&str>) -> Result<Duration, Error> {
     let Some(text) = query::first(query, "timeout") else {
         return Ok(WAIT.0);
     };

@@ -9,11 +9,10 @@ use http_body_util::{BodyExt, Limited};
 use streamweld_dialect::{Added, Question};
 use streamweld_generation::Leg;
 use streamweld_generation::migration::{Candidate, Facts, Later, NotBegun};
-use streamweld_upstream::examine::Examination;
-use streamweld_upstream::fleet::{Member, Permit};
+use streamweld_upstream::fleet::Permit;
 
 use super::Attempts;
-use crate::facts::Wanted;
+use crate::facts::{Former, Wanted};
 use crate::request_body::RequestBody;
 use crate::source::AttemptSource;
 use crate::{dispatch, head};
@@ -25,15 +24,11 @@ pub(super) struct Place {
     attempts: Arc<Attempts>,
     permit: Permit,
     /// The backend that is left.
-    from: (Arc<Member>, Option<Arc<Examination>>),
+    from: Former,
 }
 
 impl Place {
-    pub(super) fn new(
-        attempts: Arc<Attempts>,
-        permit: Permit,
-        from: (Arc<Member>, Option<Arc<Examination>>),
-    ) -> Self {
+    pub(super) fn new(attempts: Arc<Attempts>, permit: Permit, from: Former) -> Self {
         Self {
             attempts,
             permit,
@@ -47,11 +42,10 @@ impl Candidate<AttemptSource> for Place {
         let handle = &self.attempts.handle;
         self.attempts.app.facts(&Wanted {
             member: self.permit.member(),
-            from: &self.from.0,
-            before: self.from.1.as_deref(),
+            from: &self.from,
             dialect: handle.spec().dialect,
             model: handle.model(),
-            has_callers: !handle.spec().access.is_anonymous(),
+            callers: self.attempts.callers(),
         })
     }
 

@@ -38,6 +38,7 @@ pub(super) fn faults(command: &Command, origin: &Origin<'_>) -> Vec<String> {
             faults
         }
         Command::Migrate(args) => admin(&args.admin, origin),
+        Command::Drain(args) => admin(&args.admin, origin),
         Command::Backends(args) => admin(&args.admin, origin),
     }
 }
@@ -65,6 +66,13 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
     faults.extend(journal(args, origin));
     faults.extend(in_memory(args, origin));
     faults.extend(resume_urls(args, origin));
+    if args.keep_credentials && args.request_key_file.is_none() {
+        faults.push(format!(
+            "{} would write callers' credentials into the journal as they are; seal them with keys from {}",
+            origin.name("keep_credentials"),
+            origin.name("request_key_file"),
+        ));
+    }
     let (total, one) = (args.journal_total, args.per_generation());
     if total < one {
         faults.push(format!(

@@ -98,6 +98,16 @@ pub(crate) struct Migrate {
     pub(crate) dry_run: bool,
 }
 
+/// Have a running Streamweld leave: nothing new begins there, and what it runs is handed over to other replicas.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Drain {
+    #[command(flatten)]
+    pub(crate) admin: Admin,
+    /// Wait until nothing runs there any more, and for so long at most [default: 30s]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "30s", value_parser = drain_time)]
+    pub(crate) wait: Option<Duration>,
+}
+
 /// List the backends of a running Streamweld, drain or undrain one.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Backends {

@@ -132,6 +132,28 @@ pub(super) fn drain(answer: &Value) -> String {
     out
 }
 
+/// A replica that leaves, as far as it has.
+pub(super) fn left(answer: &Value) -> String {
+    let remaining = items(&answer["remaining"]);
+    let mut out = format!(
+        "{}; {} handed over, {} remaining\n",
+        if answer["drained"] == true {
+            "drained"
+        } else {
+            "not drained"
+        },
+        text(&answer["handed_over"]),
+        remaining.len(),
+    );
+    if !remaining.is_empty() {
+        let rows = remaining
+            .iter()
+            .map(|one| vec![text(&one["stream_id"]), text(&one["reason"])]);
+        out.push_str(&table(&["STREAM", "REASON"], rows));
+    }
+    out
+}
+
 /// A backend that gets attempts again.
 pub(super) fn undrained(answer: &Value) -> String {
     format!("{}: {}", text(&answer["name"]), text(&answer["state"]))

@@ -1,5 +1,6 @@
 //! What was found out about one backend.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use streamweld_dialect::{Description, Dialect, Method};
 
@@ -44,14 +45,15 @@ pub struct Ways {
 }
 
 /// Tokens of something fixed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Fingerprint {
     way: Way,
     digest: String,
 }
 
 /// How the tokens were learned. Two ways may differ in the tokens that a prompt begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Way {
     /// It was asked for them.
     Asked,

@@ -21,7 +21,7 @@ impl MemberId {
     }
 
     /// The member of this number.
-    pub fn of(number: u64) -> Self {
+    pub const fn of(number: u64) -> Self {
         Self(number)
     }
 }

@@ -48,6 +48,7 @@ struct Entry {
     kind: Kind,
     lines: Vec<u8>,
     epoch: Epoch,
+    beside: Vec<u8>,
 }
 
 /// The obvious implementation: everything in a list, nothing ever dropped.
@@ -59,6 +60,8 @@ struct Model {
     exposed: bool,
     abandoned: bool,
     given_up: bool,
+    /// What was beside entries was let go, as nothing is appended any more.
+    none_beside: bool,
     closed: bool,
     readers: Vec<Attached>,
     earliest: Seq,
@@ -101,6 +104,7 @@ impl Model {
             exposed: false,
             abandoned: false,
             given_up: false,
+            none_beside: false,
             closed: false,
             readers: Vec::new(),
             earliest: Seq::FIRST,
@@ -141,7 +145,7 @@ impl Model {
                 self.earliest = self.earliest.min(Seq::new(self.committed as u64 + 1));
             }
             Op::GiveUp => {
-                (self.given_up, self.exposed) = (true, true);
+                (self.given_up, self.exposed, self.none_beside) = (true, true, true);
                 self.window.give_up();
             }
             Op::Terminal if !self.ended() => {
@@ -150,6 +154,7 @@ impl Model {
                     kind,
                     lines,
                     epoch: self.epoch,
+                    beside: Vec::new(),
                 });
                 let seq = self.window.stage_terminal(at(1), terminal());
                 assert_eq!(seq.get() as usize, self.entries.len());
@@ -204,10 +209,13 @@ impl Model {
             let mut lines = Vec::new();
             write_line(&mut lines, len);
             let seq = staging.push(kind, |out| out.extend_from_slice(&lines));
+            let beside = len.to_be_bytes()[..len % 9].to_vec();
+            staging.beside(&beside);
             self.entries.push(Entry {
                 kind,
                 lines,
                 epoch: self.epoch,
+                beside,
             });
             assert_eq!(seq.get() as usize, self.entries.len());
         }
@@ -381,6 +389,16 @@ impl Model {
             batch.len(),
             batch.entries.iter().map(|entry| entry.len).sum::<usize>()
         );
+        let over = self.ended() && self.committed == self.entries.len();
+        let (after, through) = (self.committed / 2, self.entries.len().div_ceil(2));
+        for (after, through) in [(0, self.entries.len()), (after, through)] {
+            let kept = (after.max(first - 1) + 1..=through).filter(|_| !over && !self.none_beside);
+            let expected: Vec<u8> = kept
+                .flat_map(|seq| self.entries[seq - 1].beside.clone())
+                .collect();
+            let (after, through) = (Seq::new(after as u64), Seq::new(through as u64));
+            assert_eq!(self.window.staged_through(after, through).beside, expected);
+        }
         assert_eq!(
             self.window.terminal().is_some(),
             self.ended() && self.committed == self.entries.len()

@@ -2,8 +2,8 @@
 
 use streamweld_dialect::{Description, Engine, Served};
 
-use super::super::examination::Way;
-use super::super::{Finding, Ways};
+use super::super::examination::{Fingerprint, Way};
+use super::super::{Finding, Identity, Ways};
 use super::*;
 use crate::fleet;
 

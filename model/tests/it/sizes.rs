@@ -1,0 +1,149 @@
+//! Everything holds within these bounds.
+
+use streamweld_model::{Bounds, Epochs, Faults};
+
+use crate::holds;
+
+const NONE: Faults = Faults::NONE;
+const SMALL: Bounds = Bounds::SMALL;
+
+/// Where no adoption is lost, it is no matter how epochs are numbered.
+#[track_caller]
+fn holds_anyhow(name: &str, bounds: Bounds) {
+    for epochs in [Epochs::Fresh, Epochs::Next] {
+        holds(name, Bounds { epochs, ..bounds });
+    }
+}
+
+#[test]
+fn requests_without_an_answer_and_an_owner_that_dies() {
+    let faults = Faults {
+        unanswered: 1,
+        crashes: 1,
+        ..NONE
+    };
+    let reader = true;
+    holds_anyhow(
+        "a death",
+        Bounds {
+            faults,
+            reader,
+            ..SMALL
+        },
+    );
+}
+
+#[test]
+fn an_owner_that_stands_still_with_a_request_under_way() {
+    let faults = Faults {
+        unanswered: 1,
+        pauses: 1,
+        ..NONE
+    };
+    holds_anyhow("a pause", Bounds { faults, ..SMALL });
+}
+
+#[test]
+fn a_hand_over_that_is_cut_anywhere() {
+    let faults = Faults {
+        unanswered: 1,
+        offers: 1,
+        crashes: 1,
+        ..NONE
+    };
+    let events = 1;
+    holds_anyhow(
+        "a hand-over",
+        Bounds {
+            faults,
+            events,
+            ..SMALL
+        },
+    );
+}
+
+#[test]
+fn a_stop_that_races_with_a_hand_over_and_a_death() {
+    let faults = Faults {
+        stops: 1,
+        offers: 1,
+        crashes: 1,
+        ..NONE
+    };
+    let events = 1;
+    holds_anyhow(
+        "a stop",
+        Bounds {
+            faults,
+            events,
+            ..SMALL
+        },
+    );
+}
+
+#[test]
+fn two_survivors_at_once() {
+    let faults = Faults {
+        crashes: 1,
+        unanswered: 1,
+        ..NONE
+    };
+    let (replicas, events) = (3, 1);
+    holds_anyhow(
+        "two survivors",
+        Bounds {
+            faults,
+            replicas,
+            events,
+            ..SMALL
+        },
+    );
+}
+
+#[test]
+fn a_lost_tail_and_an_owner_that_dies() {
+    let faults = Faults {
+        failovers: 1,
+        crashes: 1,
+        ..NONE
+    };
+    let reader = true;
+    holds(
+        "a lost tail",
+        Bounds {
+            faults,
+            reader,
+            ..SMALL
+        },
+    );
+}
+
+#[test]
+fn a_lost_tail_and_an_owner_that_comes_back() {
+    let faults = Faults {
+        failovers: 1,
+        pauses: 1,
+        ..NONE
+    };
+    holds("a lost tail, and a pause", Bounds { faults, ..SMALL });
+}
+
+#[test]
+fn a_lost_tail_below_connections_that_stay() {
+    let faults = Faults {
+        fallbacks: 1,
+        crashes: 1,
+        ..NONE
+    };
+    holds("older data", Bounds { faults, ..SMALL });
+}
+
+#[test]
+fn a_lost_tail_and_a_hand_over() {
+    let faults = Faults {
+        failovers: 1,
+        offers: 1,
+        ..NONE
+    };
+    holds("a lost tail, and a hand-over", Bounds { faults, ..SMALL });
+}

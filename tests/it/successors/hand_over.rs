@@ -1,0 +1,47 @@
+//! A replica that leaves hands over what it runs.
+
+use streamweld_mock::Engine;
+use streamweld_tests::{End, patience};
+
+use super::scene::{Scene, assert_whole, entries};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_hands_over_what_could_not_end_in_time() {
+    let scene = Scene::new(Engine::Vllm).await;
+    let first = scene.sidecar("a").await;
+    let second = scene.sidecar("b").await;
+    let mut begun = Vec::new();
+    for count in [1, 5, 9, 13] {
+        begun.push(first.begin(&scene, count).await);
+    }
+    first.process.signal("TERM");
+    let (status, output) = patience(first.process.ended()).await;
+    assert!(status.success(), "{output}");
+    for begun in &mut begun {
+        let (rest, end) = begun.response.body.rest().await;
+        assert_ne!(end, End::Proper, "its reader comes back");
+        assert_eq!(String::from_utf8_lossy(&rest), "");
+        assert_whole(&second.client, begun).await;
+        let moves = entries(&second.client, &begun.id, "streamweld.migration").await;
+        assert_eq!(moves.len(), 1);
+        assert_eq!(moves[0]["trigger"], "hand_over");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_answers_when_nothing_is_left() {
+    let scene = Scene::new(Engine::LlamaCpp).await;
+    let first = scene.sidecar("a").await;
+    let second = scene.sidecar("b").await;
+    let begun = first.begin(&scene, 9).await;
+    let drained = first
+        .admin
+        .send("POST", "/admin/drain?timeout=20s", "")
+        .await;
+    let drained = drained.json().await;
+    assert_eq!(drained["drained"], true, "{drained}");
+    assert_eq!(drained["handed_over"], 1);
+    assert_whole(&second.client, &begun).await;
+    assert_eq!(first.client.chat().await.status, 503);
+    assert_eq!(first.admin.get("/readyz").await.status, 503);
+}
