@@ -1,7 +1,7 @@
 //! A replica that leaves hands over what it runs.
 
 use streamweld_mock::Engine;
-use streamweld_tests::{End, patience};
+use streamweld_tests::{End, Process, patience};
 
 use super::scene::{Scene, assert_whole, entries};
 
@@ -44,4 +44,28 @@ async fn a_drain_answers_when_nothing_is_left() {
     assert_whole(&second.client, &begun).await;
     assert_eq!(first.client.chat().await.status, 503);
     assert_eq!(first.admin.get("/readyz").await.status, 503);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_waits_until_nothing_is_left() {
+    let scene = Scene::new(Engine::Vllm).await;
+    let first = scene.sidecar("a").await;
+    let admin = format!("--admin=http://{}", first.admin.addr);
+    let begun = first.begin(&scene, 9).await;
+    // Nobody is there to go on with it.
+    let (status, output) = patience(Process::run(&["drain", "--wait=1s", &admin]).ended()).await;
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert!(
+        output.contains("not drained; 0 handed over, 1 remaining"),
+        "{output}"
+    );
+    assert!(output.contains("there is no other replica"), "{output}");
+    let stop = format!("/v1/streams/{}/stop", begun.id);
+    assert_eq!(first.client.send("POST", &stop, "").await.status, 200);
+    let (status, output) = patience(Process::run(&["drain", "--wait", &admin]).ended()).await;
+    assert_eq!(status.code(), Some(0), "{output}");
+    assert!(
+        output.contains("drained; 0 handed over, 0 remaining"),
+        "{output}"
+    );
 }

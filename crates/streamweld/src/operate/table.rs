@@ -270,7 +270,7 @@ longer   draining  s      vllm    -      off        10      0          0        
 a: not drained; 3 moved, 2 left, 4 ended, 1 remaining, 1 other requests
 warning: careful
 STREAM  GATES        REASON
-i       policy,seam  it stays
+i       policy,seam  off; none
 ";
         assert_eq!(drain(&answer), expected);
     }

@@ -201,3 +201,19 @@ fn the_url_of_a_journal_is_told_to_nobody() {
     }
     std::fs::remove_file(path).expect("there");
 }
+
+#[test]
+fn credentials_are_kept_only_where_they_are_sealed() {
+    let keys = file("request-keys", "0123456789abcdef0123456789abcdef\n");
+    let sealed = format!("--request-key-file={keys}");
+    let kept = serve(&[&sealed, "--keep-credentials"]).expect("accepted");
+    assert!(kept.keep_credentials && kept.request_key_file.is_some());
+    accept(&[&sealed]);
+    check(
+        &["--keep-credentials"],
+        &["--keep-credentials", "--request-key-file"],
+    );
+    std::fs::write(&keys, "short\n").expect("there");
+    check(&[&sealed], &["--request-key-file", "32"]);
+    std::fs::remove_file(keys).expect("there");
+}
