@@ -490,7 +490,7 @@ mod tests {
         assert!(matches!(leave, Leave::Send(_)));
         let (read, _) = table.window(id).unwrap();
         assert!(Arc::ptr_eq(&read, &new));
-        assert_eq!(table.usage().bytes, new.held() as u64);
+        assert_eq!(table.usage().bytes, (BESIDES + new.held()) as u64);
         // One that only ends it is nothing to read from.
         let end = Window::new(
             id,
@@ -502,7 +502,7 @@ mod tests {
         table.stands(id, end.epoch(), Seq::FIRST, 1);
         assert!(table.finishing(&end, Some(1)));
         assert!(table.window(id).is_none());
-        assert_eq!(table.usage().bytes, 0);
+        assert_eq!(table.usage().bytes, BESIDES as u64);
     }
 
     #[tokio::test]
