@@ -80,8 +80,12 @@ fn offer(app: &Arc<App>, handle: Arc<Handle>) {
     if handle.head() != Head::Streaming(Durability::Durable) {
         return;
     }
-    if app.leaving.lock().insert(id, None).is_some() {
-        return;
+    {
+        let mut asked = app.leaving.lock();
+        if asked.contains_key(&id) {
+            return;
+        }
+        asked.insert(id, None);
     }
     let app = Arc::clone(app);
     app.producers.clone().spawn(async move {
