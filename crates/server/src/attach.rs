@@ -268,14 +268,7 @@ pub(crate) fn attached(
 ) -> Response<Body> {
     let dialect = found.dialect();
     let id = found.window.id();
-    let attached = match found.handle {
-        Some(handle) => Attached::running(Presence::new(handle), reader),
-        None => {
-            let follow = found.follow.as_ref();
-            let follow = follow.map(|follow| app.followed.reader(id, follow));
-            Attached::elsewhere(reader, follow)
-        }
-    };
+    let attached = hold(app, found, reader);
     respond(
         app,
         attached,
@@ -285,6 +278,19 @@ pub(crate) fn attached(
         reading,
         HeaderMap::new(),
     )
+}
+
+/// A reader that counts, here or with whoever writes it.
+pub(crate) fn hold(app: &App, found: Readable, reader: Reader) -> Attached {
+    match found.handle {
+        Some(handle) => Attached::running(Presence::new(handle), reader),
+        None => {
+            let id = found.window.id();
+            let follow = found.follow.as_ref();
+            let follow = follow.map(|follow| app.followed.reader(id, follow));
+            Attached::elsewhere(reader, follow)
+        }
+    }
 }
 
 /// The response of any reader.

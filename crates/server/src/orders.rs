@@ -93,28 +93,15 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::SystemTime;
 
-    use streamweld_dialect::Dialect;
-    use streamweld_generation::{Access, CredentialHeaders, Handle, OrphanPolicy, Spec};
-    use streamweld_journal::{Epoch, Replica, Window, WindowConfig};
+    use streamweld_generation::Handle;
+    use streamweld_journal::Replica;
     use tokio::time::timeout;
 
     use super::*;
+    use crate::testing::candidate;
 
     fn handle(registry: &Registry) -> Arc<Handle> {
-        let created = SystemTime::now();
-        let id = StreamId::generate(created);
-        let spec = Spec {
-            id,
-            dialect: Dialect::Generic,
-            model: None,
-            access: Access::of(&CredentialHeaders::default(), |_| []),
-            policy: OrphanPolicy::Cancel,
-            request_id: String::new(),
-            created,
-            retry: None,
-        };
-        let window = Window::new(id, Epoch::FIRST, created, WindowConfig::default());
-        let handle = Handle::new(spec, window);
+        let handle = candidate();
         registry.insert(Arc::clone(&handle));
         handle
     }

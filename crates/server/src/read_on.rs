@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use streamweld_generation::{Attached, Durability, Head, Presence};
+use streamweld_generation::{Attached, Durability, Head};
 use streamweld_journal::{Cursor, Found, Reader, View};
 use tokio::time::timeout;
 
@@ -55,12 +55,5 @@ async fn find(app: &Arc<App>, place: Cursor, view: View) -> Option<Attached> {
     attach::check(&found.window, place, false).ok()?;
     let mut reader = Reader::new(Arc::clone(&found.window), place.seq, view);
     timeout(app.edge.hold, reader.prepare()).await.ok()?.ok()?;
-    Some(match found.handle {
-        Some(handle) => Attached::running(Presence::new(handle), reader),
-        None => {
-            let follow = found.follow.as_ref();
-            let follow = follow.map(|follow| app.followed.reader(id, follow));
-            Attached::elsewhere(reader, follow)
-        }
-    })
+    Some(attach::hold(app, found, reader))
 }

@@ -109,8 +109,7 @@ impl Producer {
         self.conclude(end, &mut log).await;
     }
 
-    /// Goes on with a generation that its owner offers, where the gates allow it. `considers` is told when that is
-    /// looked into.
+    /// Goes on with a generation that its owner offers, where the gates allow it. Comes back when it has its end.
     pub async fn succeed_living<S: ByteSource + 'static>(
         mut self,
         estate: Estate,
@@ -119,10 +118,9 @@ impl Producer {
         let Replayed::Open = self.replay(estate).await else {
             return Taken::NotOurs;
         };
-        let Some(moving) = self.succeed(Trigger::HandOver, onward.backends.as_ref()) else {
+        let Some(mut moving) = self.succeed(Trigger::HandOver, onward.backends.as_ref()) else {
             return Taken::Declined(Judged::default());
         };
-        let mut moving = moving;
         let moved = match (&mut moving.found).await {
             Found::Outcome(Search::Moved(moved)) => moved,
             Found::Outcome(Search::Refused(judged)) => return Taken::Declined(judged),
