@@ -9,7 +9,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STREAMWELD := $(TARGET)/release/streamweld
 
-.PHONY: help demo demo-redis demo-migrate demo-takeover demo-llama test test-browser test-clients test-engines model clients-table check lint doc fmt bench fuzz fresh
+.PHONY: help demo demo-redis demo-migrate demo-takeover demo-llama test test-browser test-clients test-engines model clients-table reference check lint doc fmt bench fuzz fresh
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -56,6 +56,9 @@ model: ## Search the ownership protocol within wider bounds than `make test` doe
 clients-table: ## Write the rows of docs/clients.md anew, from what the clients see
 	scripts/setup-test.sh
 	STREAMWELD_WRITE_CLIENTS=1 $(CARGO) test --locked -p streamweld-tests --test it -- clients:: --test-threads=8
+
+reference: ## Write docs/configuration.md anew, from the help of the flags
+	STREAMWELD_WRITE_REFERENCE=1 $(CARGO) test --locked -p streamweld -- reference::
 
 check: lint doc ## The part of `make test` that needs no clients: lints, documentation, tidy
 	$(CARGO) test --locked -p streamweld-tests --test it -- tidy::

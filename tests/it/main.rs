@@ -37,6 +37,7 @@ mod resume;
 mod resume_url;
 mod retry_join;
 mod rounds;
+mod settings;
 mod shutdown;
 mod smuggling;
 mod state;

@@ -21,20 +21,18 @@ use streamweld_journal::StreamId;
 use crate::app::{App, Peer};
 use crate::body::Body;
 use crate::client_body::ClientBody;
-use crate::config::Secret;
 use crate::error::{Error, ErrorCode};
 use crate::{head, query};
 
 /// Answers one request on the admin listener.
 pub(crate) async fn handle(
     app: Arc<App>,
-    token: Option<Secret>,
     request: Request<Incoming>,
     peer: Peer,
 ) -> Response<Body> {
     let request_id = StreamId::generate(SystemTime::now()).to_string();
     let (request, asked) = ClientBody::of(request);
-    let answer = serve(&app, token.as_ref(), &request, peer.addr).await;
+    let answer = serve(&app, &request, peer.addr).await;
     let mut response = answer.unwrap_or_else(|error| error.into_response(&request_id));
     response
         .headers_mut()
@@ -48,7 +46,6 @@ pub(crate) async fn handle(
 
 async fn serve(
     app: &Arc<App>,
-    token: Option<&Secret>,
     request: &Request<ClientBody>,
     peer: SocketAddr,
 ) -> Result<Response<Body>, Error> {
@@ -57,7 +54,8 @@ async fn serve(
     if let Some(rest) = path.strip_prefix("/admin/") {
         // HTTP/2 names the host in the target.
         let host = request.uri().authority().map(http::uri::Authority::as_str);
-        operator::authorize(token, host, request.headers(), peer)?;
+        let token = app.settings().admin_token.clone();
+        operator::authorize(token.as_ref(), host, request.headers(), peer)?;
         let segments: Vec<&str> = rest.split('/').collect();
         return admin(app, &segments, method, request.uri().query(), peer).await;
     }

@@ -12,7 +12,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::admin::Drains;
 use crate::backends::Backends;
-use crate::config::{EdgeConfig, GenerationConfig, JournalConfig};
 use crate::examined::Examined;
 use crate::followed::Followed;
 use crate::io::Breaker;
@@ -20,6 +19,7 @@ use crate::leaving::Leaving;
 use crate::metrics::Metrics;
 use crate::ownerless::Ownerless;
 use crate::responses::Learning;
+use crate::settings::{Changing, Settings};
 
 /// The state of one server.
 pub(crate) struct App {
@@ -30,9 +30,7 @@ pub(crate) struct App {
     pub(crate) examined: Examined,
     pub(crate) shared: Shared,
     pub(crate) credentials: CredentialHeaders,
-    pub(crate) generation: GenerationConfig,
-    pub(crate) journal: JournalConfig,
-    pub(crate) edge: EdgeConfig,
+    settings: Changing,
     pub(crate) metrics: Metrics,
     pub(crate) followed: Followed,
     pub(crate) ownerless: Ownerless,
@@ -49,21 +47,18 @@ impl App {
         backends: Backends,
         client: Client,
         shared: Shared,
-        generation: GenerationConfig,
-        journal: JournalConfig,
-        edge: EdgeConfig,
+        credentials: CredentialHeaders,
+        settings: Settings,
         metrics: Metrics,
     ) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            credentials: CredentialHeaders::with(generation.credential_headers.iter().cloned()),
+            credentials,
             backends,
             client,
             examined: Examined::default(),
             shared,
-            generation,
-            journal,
-            edge,
+            settings: Changing::new(settings),
             metrics,
             followed: Followed::default(),
             ownerless: Ownerless::default(),
@@ -73,6 +68,16 @@ impl App {
             producers: TaskTracker::new(),
             shutting_down: AtomicBool::new(false),
         })
+    }
+
+    /// The settings as they are now.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.settings.now()
+    }
+
+    /// What holds from now on: for requests, and for generations that begin.
+    pub(crate) fn change(&self, settings: Settings) {
+        self.settings.replace(settings);
     }
 
     pub(crate) fn is_shutting_down(&self) -> bool {
@@ -85,7 +90,7 @@ impl App {
 
     /// Until when a caller that comes now is held for a journal that does not answer.
     pub(crate) fn held(&self) -> Instant {
-        Instant::now() + self.edge.hold
+        Instant::now() + self.settings().edge.hold
     }
 
     /// Who the caller is, as far as generations are concerned.
@@ -98,8 +103,16 @@ impl App {
         })
     }
 
+    /// What a generation that begins now shares with others, and what it is held to.
+    pub(crate) fn shared(&self) -> Shared {
+        Shared {
+            limits: Arc::clone(&self.settings().limits),
+            ..self.shared.clone()
+        }
+    }
+
     pub(crate) fn producer(&self, handle: Arc<streamweld_generation::Handle>) -> Producer {
-        Producer::new(self.shared.clone(), handle)
+        Producer::new(self.shared(), handle)
     }
 }
 

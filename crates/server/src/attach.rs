@@ -142,7 +142,7 @@ pub(crate) async fn find_until(
     after: Seq,
     until: Instant,
 ) -> Result<Readable, Error> {
-    let urls = &app.edge.resume_urls;
+    let urls = &app.settings().edge.resume_urls;
     if let Some(handle) = app.shared.registry.find(id) {
         // Before its head, and when it has no id to tell, nobody can know of it.
         if handle.head() == Head::Streaming(Durability::Durable) {
@@ -246,7 +246,7 @@ pub(crate) async fn reader(
     let window = &found.window;
     let view = reading.view(found.dialect(), Durability::Durable);
     let mut reader = Reader::new(Arc::clone(window), after, view);
-    match timeout(app.edge.hold, reader.prepare()).await {
+    match timeout(app.settings().edge.hold, reader.prepare()).await {
         Ok(Ok(())) => Ok(reader),
         Ok(Err(_)) => Err(expired(window)),
         Err(_) => Err(elsewhere::out_of_reach(window.id())),
@@ -310,7 +310,7 @@ pub(crate) fn respond(
         ids: reading.view(dialect, durability).ids,
         plain: reading.is_plain(dialect),
         dialect,
-        heartbeat: app.edge.heartbeat,
+        heartbeat: app.settings().edge.heartbeat,
     };
     let mut response = Response::new(Body::stream(StreamBody::new(
         attached,
@@ -321,7 +321,7 @@ pub(crate) fn respond(
     let level = app.shared.journal.level();
     let mut head = head::durable(upstream, id, durability, level);
     if let (Durability::Durable, Some(grant)) = (durability, reading.grant) {
-        grant.show(&app.edge.resume_urls, id, &mut head);
+        grant.show(&app.settings().edge.resume_urls, id, &mut head);
     }
     *response.headers_mut() = head;
     response

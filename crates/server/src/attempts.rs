@@ -102,7 +102,7 @@ impl Attempts {
     ) -> Result<Response<Source>, UpstreamError> {
         let (mut permit, mut once) = (first, Some(once));
         let repeats = may_repeat(self.handle.spec().dialect);
-        for left in (0..self.app.backends.migration.attempts.get()).rev() {
+        for left in (0..self.app.settings().migration.attempts.get()).rev() {
             let body = once.take().unwrap_or_else(RequestBody::empty);
             let (body, added) = self.body_for(permit.member(), body);
             self.lock().added = added;
@@ -140,7 +140,7 @@ impl Attempts {
     async fn hangs(&self, member: &Member, may_leave: bool) -> Leave {
         // Whoever wants one whole answer may have to wait long for its head.
         let streams = self.handle.is_known_to_stream();
-        let limit = self.app.backends.migration.first_token;
+        let limit = self.app.settings().migration.first_token;
         let limit = limit.filter(|_| streams);
         let late = async {
             match limit {
@@ -251,8 +251,7 @@ impl Attempts {
         let Some(kept) = self.body() else {
             return (once, None);
         };
-        let backends = &self.app.backends;
-        let policy = backends.migration.policy(member.group());
+        let policy = self.app.settings().migration.policy(member.group());
         let dialect = self.handle.spec().dialect;
         let (body, added) = with_more(self.app.known_engine(member), policy, dialect, &kept);
         (RequestBody::again(body), added)
@@ -271,12 +270,11 @@ impl Attempts {
     }
 
     fn leg_of(&self, member: &Member, added: Option<Added>) -> Leg {
-        let backends = &self.app.backends;
         Leg {
             backend: Arc::from(member.name()),
             member: member.id().get(),
             group: member.group().map(Arc::from),
-            policy: backends.migration.policy(member.group()),
+            policy: self.app.settings().migration.policy(member.group()),
             engine: self.app.known_engine(member),
             added,
         }
@@ -348,7 +346,7 @@ impl Backends<AttemptSource> for Others {
     }
 
     fn bounds(&self) -> Bounds {
-        let migration = &self.0.app.backends.migration;
+        let migration = &self.0.app.settings().migration;
         Bounds {
             attempts: migration.attempts,
             moves: migration.moves,

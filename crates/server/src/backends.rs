@@ -1,44 +1,20 @@
 //! The backends of one server, and who of them is asked next.
 
 use streamweld_dialect::Dialect;
-use streamweld_generation::migration::Policy;
-use streamweld_upstream::fleet::{
-    self, Family, Fleet, MemberId, Permit, Reach, Spec, SpecError, Wanted,
-};
+use streamweld_upstream::fleet::{self, Family, Fleet, MemberId, Permit, Spec, SpecError, Wanted};
 
-use crate::config::MigrationConfig;
 use crate::error::{Error, ErrorCode};
 
 /// All of them.
 pub(crate) struct Backends {
     pub(crate) fleet: Fleet,
-    pub(crate) migration: MigrationConfig,
-    /// A request that one has failed may be sent again.
-    keeps: bool,
 }
 
 impl Backends {
-    pub(crate) fn new(
-        specs: Vec<Spec>,
-        config: fleet::Config,
-        migration: MigrationConfig,
-    ) -> Result<Self, Vec<SpecError>> {
-        // One alone may be asked again when it is back.
-        let keeps = specs.len() > 1
-            || specs.iter().any(|spec| {
-                spec.reach == Reach::EveryAddress
-                    || migration.policy(spec.group.as_deref()) != Policy::Off
-            });
+    pub(crate) fn new(specs: Vec<Spec>, config: fleet::Config) -> Result<Self, Vec<SpecError>> {
         Ok(Self {
             fleet: Fleet::new(specs, config)?,
-            migration,
-            keeps,
         })
-    }
-
-    /// Whether a request that one has failed may be sent again, and so has to be kept.
-    pub(crate) fn keep_requests(&self) -> bool {
-        self.keeps
     }
 
     /// Takes a place for an attempt: not at one of `exclude`, which have failed it.

@@ -58,7 +58,7 @@ pub(crate) async fn produce(
         let answer = match key {
             // A backend with a queue may take minutes for its head: longer than a claim lives by itself.
             Some(key) => {
-                let every = of.journal.claim / RENEWALS;
+                let every = of.settings().journal.claim / RENEWALS;
                 idempotency::keep(&*of.shared.journal, key, its, every, send).await
             }
             None => send.await,

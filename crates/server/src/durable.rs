@@ -54,7 +54,10 @@ pub(crate) async fn serve(
     dialect: Dialect,
 ) -> Result<Response<Body>, Error> {
     let (parts, body) = request.into_parts();
-    let (target, limit) = (parts.uri.path_and_query(), app.edge.max_request_body);
+    let (target, limit) = (
+        parts.uri.path_and_query(),
+        app.settings().edge.max_request_body,
+    );
     let body = RequestBody::new(body, target, limit, &app.shared.journal);
     let candidate = Candidate::new(app, parts, body, peer, dialect)?;
     candidate.serve(app, peer, request_id).await
@@ -106,10 +109,13 @@ impl Candidate {
         request_id: &str,
     ) -> Result<Response<Body>, Error> {
         refuse_if_shutting_down(app)?;
-        if app.backends.keep_requests() {
+        if app.settings().keep_requests {
             // A request that another backend may be given has to be here whole. A longer one, and one that there is no room
             // for, is given to one alone.
-            let ahead = self.body.read_ahead(app.edge.max_kept_body).await;
+            let ahead = self
+                .body
+                .read_ahead(app.settings().edge.max_kept_body)
+                .await;
             ahead.map_err(|error| client_broke(&error))?;
         }
         if let Some(held) = self.earlier(app).await? {
@@ -144,7 +150,7 @@ impl Candidate {
             Epoch::FIRST,
             now,
             WindowConfig {
-                max_bytes: app.journal.per_generation,
+                max_bytes: app.settings().journal.per_generation,
             },
         );
         let spec = Spec {
@@ -178,7 +184,7 @@ impl Candidate {
         }
         let digest = self
             .body
-            .read_ahead(app.edge.max_kept_body)
+            .read_ahead(app.settings().edge.max_kept_body)
             .await
             .map_err(|error| client_broke(&error))?;
         for handle in candidates {
@@ -204,7 +210,7 @@ impl Candidate {
     ) -> Result<Option<Held>, Error> {
         let ahead = self
             .body
-            .read_ahead(app.edge.max_kept_body)
+            .read_ahead(app.settings().edge.max_kept_body)
             .await
             .map_err(|error| client_broke(&error))?;
         let handle = app.shared.registry.find(id);
@@ -268,7 +274,7 @@ impl Candidate {
             }
         };
         let outgoing = forward::outgoing(app, &self.parts, forward::MayStream::Yes, None);
-        let whole = app.backends.keep_requests().then(|| self.body.whole());
+        let whole = app.settings().keep_requests.then(|| self.body.whole());
         let whole = whole.flatten();
         let kept = whole.is_some();
         let attempts = Attempts::new(
@@ -294,7 +300,7 @@ impl Candidate {
         let others = || -> Arc<dyn migration::Backends<AttemptSource>> {
             Arc::new(Others(Arc::clone(&attempts)))
         };
-        let backends = app.backends.keep_requests().then(others);
+        let backends = app.settings().keep_requests.then(others);
         let keep = kept.then(|| app.keeps(&attempts)).flatten();
         let onward = Onward {
             again,
@@ -398,8 +404,10 @@ impl Held {
 fn policy(app: &App, parts: &request::Parts) -> Result<OrphanPolicy, Error> {
     let mut values = parts.headers.get_all(head::ORPHAN_POLICY).iter();
     let said = match (values.next(), values.next()) {
-        (None, _) if parts.method == Method::GET => return Ok(app.generation.feed_orphan_policy),
-        (None, _) => return Ok(app.generation.orphan_policy),
+        (None, _) if parts.method == Method::GET => {
+            return Ok(app.settings().generation.feed_orphan_policy);
+        }
+        (None, _) => return Ok(app.settings().generation.orphan_policy),
         (Some(value), None) => value.to_str().ok().and_then(|text| text.parse().ok()),
         (Some(_), Some(_)) => None,
     };

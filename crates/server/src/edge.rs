@@ -32,9 +32,14 @@ pub(crate) async fn handle(
 ) -> Response<Body> {
     let request_id = StreamId::generate(SystemTime::now()).to_string();
     let (request, asked) = ClientBody::of(request);
-    let pages = Listed::of(&app.edge.cors_origins, request.method(), request.headers());
+    let settings = app.settings();
+    let pages = Listed::of(
+        &settings.edge.cors_origins,
+        request.method(),
+        request.headers(),
+    );
     let mut framing = Framing::of(&request);
-    let codings = &app.edge.compress;
+    let codings = &settings.edge.compress;
     let coding = coding::choose(request.headers(), codings);
     let mut response = match unusable(&request) {
         Some(status) => {
@@ -113,8 +118,9 @@ async fn serve(
     if let Some(answer) = ours {
         return answer;
     }
-    let dialect = route::dialect(&app.generation, &method, request.uri(), headers);
-    let mut feed = method == Method::GET && is_durable_get(&app.generation.durable_get, path);
+    let settings = app.settings();
+    let dialect = route::dialect(&settings.generation, &method, request.uri(), headers);
+    let mut feed = method == Method::GET && is_durable_get(&settings.generation.durable_get, path);
     let again = match attach::data_cursor(headers) {
         Ok(DataCursor::NotOurs) => None,
         Ok(DataCursor::Ours(cursor)) => Some(again(app, &request, cursor, feed, peer).await),

@@ -152,7 +152,7 @@ pub(crate) fn concerns(app: &App, member: &Member) -> bool {
         member.engine(),
         Engine::Vllm | Engine::Sglang | Engine::LlamaCpp | Engine::Unknown
     );
-    let migration = &app.backends.migration;
+    let migration = &app.settings().migration;
     may_go_on
         && migration.policy(member.group()) != Policy::Off
         && !migration.is_vouched(member.group())

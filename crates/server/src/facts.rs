@@ -57,7 +57,7 @@ pub(crate) enum Callers {
 impl App {
     /// What software a backend is, by its own words, or by the operator's where they vouch for it.
     pub(crate) fn known_engine(&self, member: &Member) -> Option<Engine> {
-        if self.backends.migration.is_vouched(member.group()) {
+        if self.settings().migration.is_vouched(member.group()) {
             return engine(member.engine());
         }
         let examination = self.examined.now(member.id())?;
@@ -92,7 +92,7 @@ impl App {
                     Callers::NotKept => false,
                 },
         };
-        if self.backends.migration.is_vouched(member.group()) {
+        if self.settings().migration.is_vouched(member.group()) {
             return Facts {
                 same_model: Probed::Yes,
                 keeps_prefix: Probed::Yes,

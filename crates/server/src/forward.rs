@@ -28,7 +28,10 @@ pub(crate) async fn pass(
 ) -> Result<Response<Body>, Error> {
     let (mut parts, body) = request.into_parts();
     check_length(app, &parts.headers)?;
-    let (target, limit) = (parts.uri.path_and_query(), app.edge.max_request_body);
+    let (target, limit) = (
+        parts.uri.path_and_query(),
+        app.settings().edge.max_request_body,
+    );
     let body = RequestBody::new(body, target, limit, &app.shared.journal);
     let wanted = upgrade::wanted(&mut parts);
     let outgoing = outgoing(
@@ -57,7 +60,7 @@ async fn send(
     let mut failed = Vec::new();
     let mut permit = app.backends.pick(Dialect::Generic, &failed)?;
     let mut left = match body.is_end_stream() {
-        true => app.backends.migration.attempts.get(),
+        true => app.settings().migration.attempts.get(),
         false => 1,
     };
     let mut body = Some(body);
@@ -121,7 +124,7 @@ pub(crate) fn incoming(app: &App, response: Response<Source>, peer: &Peer) -> Re
 
 /// Refuses a body that says beforehand that it is too large.
 pub(crate) fn check_length(app: &App, headers: &HeaderMap) -> Result<(), Error> {
-    let Some(limit) = app.edge.max_request_body else {
+    let Some(limit) = app.settings().edge.max_request_body else {
         return Ok(());
     };
     let length = headers

@@ -50,20 +50,20 @@ impl App {
     }
 
     fn stored(&self, attempts: &Attempts, leg: &Leg) -> Option<bytes::Bytes> {
-        let handle = attempts.handle();
+        let (handle, settings) = (attempts.handle(), self.settings());
         let former = attempts.former(MemberId::of(leg.member))?;
         let facts = KeptFacts::of(
             handle,
             attempts.request(),
             (leg, &former),
             attempts.callers(),
-            (&self.credentials, self.journal.keep_credentials),
+            (&self.credentials, settings.journal.keep_credentials),
         );
         let kept = Kept {
             facts,
             body: attempts.body()?,
         };
-        kept.store(handle.spec().id, &self.journal)
+        kept.store(handle.spec().id, &settings.journal)
     }
 }
 
@@ -209,7 +209,7 @@ impl Heir {
             epoch,
             created,
             WindowConfig {
-                max_bytes: app.journal.per_generation,
+                max_bytes: app.settings().journal.per_generation,
             },
         );
         window.begin_after(last);
@@ -238,7 +238,7 @@ impl Heir {
         let leg = Leg {
             backend: Arc::from(facts.backend.as_str()),
             member: former.id.get(),
-            policy: app.backends.migration.policy(group.as_deref()),
+            policy: app.settings().migration.policy(group.as_deref()),
             group,
             engine: facts.engine,
             added: None,
@@ -257,7 +257,7 @@ impl Heir {
             keep: app.keeps(&attempts),
         };
         Some(Self {
-            producer: Producer::heir(app.shared.clone(), handle),
+            producer: Producer::heir(app.shared(), handle),
             estate: Estate {
                 leg,
                 attempts: facts.attempts,
@@ -271,7 +271,7 @@ impl Heir {
 /// What was kept of its request, where that can be read.
 async fn kept(app: &App, id: StreamId) -> Option<Kept> {
     let stored = app.shared.journal.kept_request(id).await.ok()??;
-    let kept = Kept::load(id, &stored, &app.journal.request_keys);
+    let kept = Kept::load(id, &stored, &app.settings().journal.request_keys);
     if kept.is_none() {
         tracing::warn!(stream_id = %id, "what was kept of its request cannot be opened here; see --request-key-file");
     }

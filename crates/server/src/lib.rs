@@ -53,6 +53,7 @@ mod responses;
 mod route;
 mod sending;
 mod server;
+mod settings;
 mod source;
 mod state;
 mod stream_body;
@@ -64,4 +65,4 @@ mod upgrade;
 
 pub use self::config::Config;
 pub use self::error::ErrorCode;
-pub use self::server::{BindError, Server};
+pub use self::server::{BindError, Control, Server};

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -28,6 +29,8 @@ pub(crate) struct Metrics {
     journal_info: Family<JournalLabels, Gauge>,
     journal_checks: Family<CheckLabels, Gauge>,
     ready: Gauge,
+    config_taken: Gauge,
+    config_taken_at: Gauge,
     backend_states: Family<BackendStateLabels, Gauge>,
     backend_in_flight: Family<BackendLabels, Gauge>,
     attempts: Family<AttemptLabels, Counter>,
@@ -97,6 +100,8 @@ impl Metrics {
             journal_info: Family::default(),
             journal_checks: Family::default(),
             ready: Gauge::default(),
+            config_taken: Gauge::default(),
+            config_taken_at: Gauge::default(),
             backend_states: Family::default(),
             backend_in_flight: Family::default(),
             attempts: Family::default(),
@@ -160,6 +165,16 @@ impl Metrics {
             metrics.ready.clone(),
         );
         registry.register(
+            "streamweld_config_last_reload_successful",
+            "1 while the settings that were read last are in use",
+            metrics.config_taken.clone(),
+        );
+        registry.register(
+            "streamweld_config_last_reload_success_timestamp_seconds",
+            "When settings were taken last, in seconds since 1970",
+            metrics.config_taken_at.clone(),
+        );
+        registry.register(
             "streamweld_backend_state",
             "1 for the state that a backend is in, 0 for the others",
             metrics.backend_states.clone(),
@@ -174,7 +189,22 @@ impl Metrics {
             "Requests to a backend, by what came of them",
             metrics.attempts.clone(),
         );
+        metrics.config_taken();
         metrics
+    }
+
+    /// Settings were taken.
+    pub(crate) fn config_taken(&self) {
+        self.config_taken.set(1);
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let since = since.unwrap_or_default().as_secs();
+        self.config_taken_at
+            .set(i64::try_from(since).unwrap_or(i64::MAX));
+    }
+
+    /// Settings were to be taken, and are refused.
+    pub(crate) fn config_refused(&self) {
+        self.config_taken.set(0);
     }
 
     pub(crate) fn refused(&self, code: ErrorCode) {

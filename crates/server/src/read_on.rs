@@ -54,6 +54,9 @@ async fn find(app: &Arc<App>, place: Cursor, view: View) -> Option<Attached> {
     elsewhere::catch_up(app, &found, place).await.ok()?;
     attach::check(&found.window, place, false).ok()?;
     let mut reader = Reader::new(Arc::clone(&found.window), place.seq, view);
-    timeout(app.edge.hold, reader.prepare()).await.ok()?.ok()?;
+    timeout(app.settings().edge.hold, reader.prepare())
+        .await
+        .ok()?
+        .ok()?;
     Some(attach::hold(app, found, reader))
 }

@@ -162,7 +162,7 @@ async fn ask(
         return Err(No::Refused);
     };
     let source = AttemptSource::new(response.into_body(), coding);
-    follows(source, id, number, app.generation.max_event).await
+    follows(source, id, number, app.settings().generation.max_event).await
 }
 
 /// Reads up to the end of the first event, which has to be the next one of the same response.

@@ -121,7 +121,7 @@ fn nothing(app: &App, id: StreamId, grant: Grant) -> Response<Body> {
     let mut response = Response::new(Body::Empty);
     let level = app.shared.journal.level();
     *response.headers_mut() = head::durable(HeaderMap::new(), id, Durability::Durable, level);
-    grant.show(&app.edge.resume_urls, id, response.headers_mut());
+    grant.show(&app.settings().edge.resume_urls, id, response.headers_mut());
     response
 }
 

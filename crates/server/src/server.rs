@@ -8,8 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use streamweld_generation::lifecycle::Times;
-use streamweld_generation::{Counters, HealBounds, Limits, Registry, RetryWindow, Shared};
+use streamweld_generation::{
+    Counters, CredentialHeaders, HealBounds, Limits, Registry, RetryWindow, Shared,
+};
 use streamweld_journal::Journal;
 use streamweld_upstream::fleet::SpecError;
 use streamweld_upstream::{Client, UpstreamConfig};
@@ -21,11 +22,12 @@ use tokio_util::task::TaskTracker;
 use crate::app::{App, Peer};
 use crate::backends::Backends;
 use crate::body::Body;
-use crate::config::{Config, Secret};
+use crate::config::Config;
 use crate::connection::{Http, Phase};
 use crate::descriptors::Descriptors;
 use crate::leaving::leave;
 use crate::metrics::Metrics;
+use crate::settings::Settings;
 use crate::{admin, edge, examined, orders, unhealthy};
 
 /// A server that has its listeners, and serves once it is run.
@@ -33,8 +35,6 @@ pub struct Server {
     app: Arc<App>,
     data: TcpListener,
     admin: TcpListener,
-    admin_token: Option<Secret>,
-    shutdown_grace: Duration,
     upstream: UpstreamConfig,
     descriptors: Descriptors,
 }
@@ -94,23 +94,17 @@ impl Server {
                 .await
                 .map_err(|source| BindError::Listen { addr, source })
         };
+        let fixed = Limits {
+            heal,
+            ..Limits::default()
+        };
+        let settings = Settings::of(&config, &fixed);
         let counters = Counters::default();
         let shared = Shared {
             journal,
             registry: Arc::new(Registry::default()),
             retries: Arc::new(RetryWindow::new(config.generation.retry_join)),
-            limits: Arc::new(Limits {
-                event: streamweld_sse::Limits {
-                    max_event: config.generation.max_event,
-                },
-                times: Times {
-                    max_duration: config.generation.max_duration,
-                    first_token: config.migration.first_token,
-                    between_tokens: config.migration.between_tokens,
-                    ..Times::default()
-                },
-                heal,
-            }),
+            limits: Arc::new(fixed),
             counters: counters.clone(),
         };
         let descriptors = Descriptors::of_process();
@@ -120,26 +114,22 @@ impl Server {
         };
         let client = Client::new(upstream.clone())?;
         let metrics = Metrics::new(&counters);
-        let backends = Backends::new(config.backends, config.fleet, config.migration)
-            .map_err(BindError::Backends)?;
-        let app = App::new(
-            backends,
-            client,
-            shared,
-            config.generation,
-            config.journal,
-            config.edge,
-            metrics,
-        );
+        let backends = Backends::new(config.backends, config.fleet).map_err(BindError::Backends)?;
+        let credentials = CredentialHeaders::with(config.generation.credential_headers);
+        let app = App::new(backends, client, shared, credentials, settings, metrics);
         Ok(Self {
             app,
             data: listen(config.listen).await?,
             admin: listen(config.admin_listen).await?,
-            admin_token: config.admin_token,
-            shutdown_grace: config.shutdown_grace,
             upstream,
             descriptors,
         })
+    }
+
+    /// By which it is told that its settings have changed.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        Control(Arc::clone(&self.app))
     }
 
     /// Where clients connect.
@@ -163,7 +153,7 @@ impl Server {
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let (phase, follow) = watch::channel(Phase::Open);
         let connections = TaskTracker::new();
-        let http = Http::new(&self.app.edge);
+        let http = Http::new(&self.app.settings().edge);
         let app = Arc::clone(&self.app);
         // The set-up of the connections was tried when the server was made.
         let watch = app.backends.fleet.watch(&self.upstream);
@@ -182,15 +172,16 @@ impl Server {
             },
         );
         let admin = accept(self.admin, http, connections.clone(), follow, None, {
-            let (app, token) = (Arc::clone(&app), self.admin_token);
-            move |request, peer| admin::handle(Arc::clone(&app), token.clone(), request, peer)
+            let app = Arc::clone(&app);
+            move |request, peer| admin::handle(Arc::clone(&app), request, peer)
         });
         let stop = async {
             shutdown.await;
             app.start_shutdown();
             tracing::info!(running = app.shared.registry.len(), "shutting down");
-            let until = Instant::now() + self.shutdown_grace;
-            finish_generations(&app, self.shutdown_grace).await;
+            let grace = app.settings().shutdown_grace;
+            let until = Instant::now() + grace;
+            finish_generations(&app, grace).await;
             until
         };
         let until = tokio::select! {
@@ -217,6 +208,38 @@ impl Server {
         if departed.is_err() {
             tracing::debug!("the other replicas find out by themselves that this one is gone");
         }
+    }
+}
+
+/// Changes the settings of a server that runs.
+#[derive(Clone)]
+pub struct Control(Arc<App>);
+
+impl Control {
+    /// Lets what can change of these settings hold from now on: for each request that comes, and for generations that begin.
+    ///
+    /// That is the backends, what is tried when one fails, the admin token, the shutdown grace; of what clients meet all but
+    /// timeouts and sizes of connections; of generations all but `retry_join` and `credential_headers`; of the journal
+    /// `per_generation`, `request_keys` and `keep_credentials`. The rest stays as it was when the server was made.
+    ///
+    /// # Errors
+    /// The list of backends cannot be used. Then nothing has changed.
+    pub fn change(&self, config: Config) -> Result<(), BindError> {
+        let Self(app) = self;
+        let fleet = &app.backends.fleet;
+        fleet.check(&config.backends).map_err(BindError::Backends)?;
+        // Whoever sees the backends change finds the settings that belong to them.
+        app.change(Settings::of(&config, &app.shared.limits));
+        fleet
+            .replace(config.backends)
+            .map_err(BindError::Backends)?;
+        app.metrics.config_taken();
+        Ok(())
+    }
+
+    /// New settings were to be taken, and are refused before they came here.
+    pub fn refused(&self) {
+        self.0.metrics.config_refused();
     }
 }
 

@@ -59,7 +59,7 @@ impl State {
     /// With what only the journal has of it. While that is out of reach, as this replica has it.
     pub(crate) async fn whole(app: &App, found: &Readable) -> Self {
         let whole = whole_transcript(&found.window, found.dialect());
-        let whole = timeout(app.edge.hold, whole).await;
+        let whole = timeout(app.settings().edge.hold, whole).await;
         let mut state = Self::of(app, found);
         if let Ok(Whole {
             transcript,

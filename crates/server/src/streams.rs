@@ -82,7 +82,7 @@ pub(crate) async fn state(
     let found = attach::find(app, id, &caller).await?;
     let mut response = json(&State::whole(app, &found).await);
     if found.entry == Entry::Own {
-        grant.show(&app.edge.resume_urls, id, response.headers_mut());
+        grant.show(&app.settings().edge.resume_urls, id, response.headers_mut());
     }
     found.cross_origin().share(Ok(response))
 }

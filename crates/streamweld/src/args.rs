@@ -1,11 +1,16 @@
-//! The command line. Each flag of `serve` can be given as a `STREAMWELD_*` variable as well; a flag wins.
+//! The command line. Each flag of `serve` can be given as a `STREAMWELD_*` variable as well, or in a file; a flag wins, then
+//! the variable.
 //!
 //! [`Args::read`] refuses everything that can be known to be wrong before anything starts, files included, and names
 //! the flag or the variable that it stands in. What it lets through can still fail, but is no mistake in writing.
 
 mod check;
+mod file;
 mod operate;
 mod origin;
+#[cfg(test)]
+mod reference;
+mod settings;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -14,9 +19,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytesize::ByteSize;
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{BoolishValueParser, PathBufValueParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{
+    ArgAction, ArgMatches, Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand,
+    ValueEnum,
+};
 use streamweld_generation::OrphanPolicy;
 use streamweld_journal::Level;
 use streamweld_journal_redis::{RedisUrl, UrlError};
@@ -33,11 +41,13 @@ use crate::values::{
     url_prefix,
 };
 
+use self::file::SettingsFile;
 pub(crate) use self::operate::{
     Admin, Backends as BackendsCommand, BackendsWhat, Drain, Format, Migrate, Streams, StreamsList,
     StreamsWhat,
 };
 use self::origin::Origin;
+pub(crate) use self::settings::{Setting, Stands};
 
 /// Makes streamed answers of inference servers durable and resumable.
 #[derive(Debug, Parser)]
@@ -45,7 +55,13 @@ use self::origin::Origin;
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Each setting of a command that can be written into a file, and where it stands.
+    #[arg(skip)]
+    pub(crate) settings: Vec<Setting>,
 }
+
+/// The setting that says which file the others stand in.
+const FILE: &str = "config";
 
 impl Serve {
     /// What one generation may hold: by default no more than all together.
@@ -78,7 +94,7 @@ impl Serve {
 }
 
 impl Args {
-    /// Reads the command line and the variables.
+    /// Reads the command line, the variables and the settings file.
     ///
     /// # Errors
     /// What is refused, in words for whoever wrote it. Also a wish for help or for the version.
@@ -87,26 +103,82 @@ impl Args {
         T: Into<OsString>,
     {
         let line: Vec<OsString> = line.into_iter().map(Into::into).collect();
+        // What the file is asked for may be demanded: it is missing only when it is not there either.
+        let lenient = with_settings(Self::command(), |command| {
+            command.mut_arg("backend", |backend| backend.required(false))
+        });
+        let matches = lenient
+            .try_get_matches_from(&line)
+            .map_err(|error| origin::name_variable(error, &line))?;
         let mut command = Self::command();
+        let file = match chosen(&matches).and_then(|matches| matches.get_one::<PathBuf>(FILE)) {
+            Some(path) => {
+                let serve = command.find_subcommand("serve").expect("it is one");
+                let file = SettingsFile::read(path, serve);
+                Some(file.map_err(|faults| refused(&mut command, &matches, &faults))?)
+            }
+            None => None,
+        };
+        if let Some(file) = &file {
+            command = with_settings(command, |command| file.put_below(command));
+        }
+        // Flags and variables were well, so a fault is the file's.
         let matches = command
             .try_get_matches_from_mut(&line)
-            .map_err(|error| origin::name_variable(error, &line))?;
-        let args = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
-        let (name, chosen) = matches.subcommand().expect("clap demands a command");
-        let faults = check::faults(&args.command, &Origin::of(chosen));
-        if faults.is_empty() {
-            return Ok(args);
+            .map_err(|error| origin::name_line(error, file.as_ref()))?;
+        let mut args =
+            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        let origin = match chosen(&matches) {
+            Some(chosen) => Origin::of(chosen, file.as_ref()),
+            None => Origin::of(matches.subcommand().expect("clap demands one").1, None),
+        };
+        let faults = check::faults(&args.command, &origin);
+        if !faults.is_empty() {
+            return Err(refused(&mut command, &matches, &faults));
         }
-        let chosen = command.find_subcommand_mut(name).expect("it was chosen");
-        // Below one another, behind what clap writes in front of the first.
-        Err(chosen.error(ErrorKind::ValueValidation, faults.join("\n       ")))
+        if let Some(chosen) = chosen(&matches) {
+            args.settings = settings::all(&Self::command(), chosen, file.as_ref());
+        }
+        Ok(args)
     }
+}
+
+/// Below one another, behind what clap writes in front of the first.
+fn refused(command: &mut clap::Command, matches: &ArgMatches, faults: &[String]) -> clap::Error {
+    let (name, _) = matches.subcommand().expect("clap demands a command");
+    let chosen = command.find_subcommand_mut(name).expect("it was chosen");
+    chosen.error(ErrorKind::ValueValidation, faults.join("\n       "))
+}
+
+/// What was given to a command that has the settings of `serve`.
+fn chosen(matches: &ArgMatches) -> Option<&ArgMatches> {
+    match matches.subcommand()? {
+        ("serve" | "check-config", chosen) => Some(chosen),
+        ("config", which) => which.subcommand().map(|(_, chosen)| chosen),
+        _ => None,
+    }
+}
+
+/// Changes every command that has the settings of `serve`.
+fn with_settings(
+    command: clap::Command,
+    change: impl Fn(clap::Command) -> clap::Command,
+) -> clap::Command {
+    command.mut_subcommands(|command| match command.get_name() {
+        "serve" | "check-config" => change(command),
+        "config" => command.mut_subcommands(&change),
+        _ => command,
+    })
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve in front of one backend or several.
     Serve(Box<Serve>),
+    /// Say whether `serve` would take these settings, without starting anything.
+    CheckConfig(Box<Serve>),
+    /// Show the settings.
+    Config(ConfigCommand),
     /// List the streams of a running Streamweld, show or stop one.
     Streams(Streams),
     /// Move a stream of a running Streamweld to another backend.
@@ -123,10 +195,26 @@ pub(crate) enum Command {
     Doctor(Box<Doctor>),
 }
 
+/// Show the settings.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConfigCommand {
+    #[command(subcommand)]
+    pub(crate) what: ConfigWhat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigWhat {
+    /// Show what `serve` would use, and where each value stands, as a settings file.
+    Show(Box<Serve>),
+}
+
 /// Serve in front of one backend or several.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = OPTIONS)]
 pub(crate) struct Serve {
+    /// File with settings: TOML, with the names of the flags and `_` for `-`; flags and variables win over it
+    #[arg(long, env = "STREAMWELD_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// An inference server, such as http://127.0.0.1:8000 (repeatable; options below)
     #[arg(
         long,
@@ -144,7 +232,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_BACKEND_CA", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(certificates))]
     pub(crate) backend_ca: Option<PathBuf>,
     /// Speak HTTP/2 to backends, by prior knowledge when it is plain http
-    #[arg(long, env = "STREAMWELD_BACKEND_HTTP2")]
+    #[arg(long, env = "STREAMWELD_BACKEND_HTTP2", value_name = "BOOL", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = ArgAction::Set, hide_default_value = true)]
     pub(crate) backend_http2: bool,
     /// Where clients connect
     #[arg(long, env = "STREAMWELD_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = address)]
@@ -177,7 +265,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_JOURNAL_DURABILITY", value_name = "LEVEL")]
     pub(crate) journal_durability: Option<Level>,
     /// Do not start when the shared journal cannot be reached or is not set up as it has to be
-    #[arg(long, env = "STREAMWELD_JOURNAL_REQUIRED")]
+    #[arg(long, env = "STREAMWELD_JOURNAL_REQUIRED", value_name = "BOOL", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = ArgAction::Set, hide_default_value = true)]
     pub(crate) journal_required: bool,
     /// Bytes of one generation in the journal; its oldest entries go first [default: 32MiB, or a smaller total]
     #[arg(long, env = "STREAMWELD_JOURNAL_PER_GENERATION", value_name = "SIZE", value_parser = journal_size)]
@@ -218,7 +306,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_REQUEST_KEY_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(signing_keys))]
     pub(crate) request_key_file: Option<SigningKeys>,
     /// Keep callers' credentials with it, so that another replica can show them to a backend (needs --request-key-file)
-    #[arg(long, env = "STREAMWELD_KEEP_CREDENTIALS")]
+    #[arg(long, env = "STREAMWELD_KEEP_CREDENTIALS", value_name = "BOOL", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = ArgAction::Set, hide_default_value = true)]
     pub(crate) keep_credentials: bool,
     /// Origin whose pages may use this server, whatever the backend says, such as `https://app.example` (repeatable)
     #[arg(

@@ -11,22 +11,29 @@ mod journal;
 mod logging;
 mod mock;
 mod operate;
+mod reload;
 mod serve;
+mod settings;
 mod signals;
 mod values;
 
 use std::process::ExitCode;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, ConfigCommand, ConfigWhat};
 
 fn main() -> ExitCode {
-    let args = match Args::read(std::env::args_os()) {
+    let line: Vec<_> = std::env::args_os().collect();
+    let args = match Args::read(&line) {
         Ok(args) => args,
         // Help and the version come this way as well, with code 0.
         Err(refused) => refused.exit(),
     };
     let outcome = match args.command {
-        Command::Serve(serve) => serve::run(*serve),
+        Command::Serve(serve) => serve::run(*serve, line, args.settings),
+        Command::CheckConfig(serve) => settings::check(&serve),
+        Command::Config(ConfigCommand {
+            what: ConfigWhat::Show(_),
+        }) => settings::show(&args.settings),
         Command::Streams(streams) => operate::streams(&streams),
         Command::Migrate(migrate) => operate::migrate(&migrate),
         Command::Drain(drain) => operate::drain(&drain),

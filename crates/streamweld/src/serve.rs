@@ -1,6 +1,7 @@
 //! `streamweld serve`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,18 +18,26 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tracing::info;
 
-use crate::args::Serve;
+use crate::args::{Serve, Setting};
 use crate::journal::Place;
+use crate::reload::Reload;
 use crate::signals::Signals;
 use crate::values::show_size;
 use crate::{journal, logging};
 
 /// Serves until SIGTERM or SIGINT.
-pub(crate) fn run(args: Serve) -> anyhow::Result<ExitCode> {
-    logging::start(&args.log);
+pub(crate) fn run(
+    args: Serve,
+    line: Vec<OsString>,
+    settings: Vec<Setting>,
+) -> anyhow::Result<ExitCode> {
+    let level = logging::start(&args.log);
     let (config, journal) = (config(&args)?, journal(&args)?);
     let runtime = runtime(args.threads)?;
-    let code = runtime.block_on(serve(config, journal))?;
+    let code = runtime.block_on(async {
+        let reload = Reload::new(line, settings, level)?;
+        serve(config, journal, reload).await
+    })?;
     // Nothing is waited for any more: a blocking name lookup must not hold the exit up.
     runtime.shutdown_background();
     Ok(code)
@@ -129,7 +138,11 @@ pub(crate) fn journal(args: &Serve) -> anyhow::Result<journal::Settings> {
     })
 }
 
-async fn serve(config: Config, journal: journal::Settings) -> anyhow::Result<ExitCode> {
+async fn serve(
+    config: Config,
+    journal: journal::Settings,
+    reload: Reload,
+) -> anyhow::Result<ExitCode> {
     show(&config, &journal);
     let mut signals = Signals::new()?;
     let journal = journal::open(&journal, &config.journal).await?;
@@ -138,15 +151,19 @@ async fn serve(config: Config, journal: journal::Settings) -> anyhow::Result<Exi
     let server = Server::bind_with(config, journal, heal).await?;
     info!("data listener on http://{}", server.data_addr()?);
     info!("admin listener on http://{}", server.admin_addr()?);
+    let mut reload = pin!(reload.run(server.control()));
     let (begin, begun) = oneshot::channel::<()>();
     let mut running = pin!(server.run(async { drop(begun.await) }));
     tokio::select! {
         () = &mut running => return Ok(ExitCode::SUCCESS),
+        never = &mut reload => match never {},
         _ = signals.next() => drop(begin),
     }
     // The first signal is taken before the shutdown begins, so whoever sees it begin can send the second.
     tokio::select! {
         () = &mut running => Ok(ExitCode::SUCCESS),
+        // The grace time may be made longer or shorter for the next; this one has begun. Credentials change all the same.
+        never = &mut reload => match never {},
         code = signals.next() => Ok(ExitCode::from(code)),
     }
 }

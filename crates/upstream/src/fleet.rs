@@ -95,6 +95,27 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// Tells everything that is wrong with a list of backends.
+    pub fn check(&self, specs: &[Spec]) -> Result<(), Vec<SpecError>> {
+        let errors = spec::check(specs, &self.shared.config);
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Takes these backends in place of those that were listed. One that is listed as it was stays, with what is known of
+    /// it; any other that was there gets no new attempts, and goes when those that it has are over. Tells everything that
+    /// is wrong; then nothing has changed.
+    pub fn replace(&self, specs: Vec<Spec>) -> Result<(), Vec<SpecError>> {
+        self.check(&specs)?;
+        self.with(|roster, now| roster.replace(specs, now));
+        // A name that leads to several changes nothing that is shown before it was looked up.
+        self.shared.changed.send_replace(());
+        Ok(())
+    }
+
     /// Probes members and looks names up, until the result is dropped. `config` is the one that
     /// attempts are made with. Call it once.
     ///
@@ -201,14 +222,18 @@ impl Fleet {
         })
     }
 
-    /// The names that stand for several members, and where they are looked up.
-    fn services(&self) -> Vec<(String, BackendUrl)> {
+    /// The names that stand for several members, each with its place, and where they are looked up.
+    fn services(&self) -> Vec<(usize, String, BackendUrl)> {
         self.with(|roster, _| {
-            let services = roster.services().iter();
+            let services = roster.services();
             services
-                .map(|spec| (spec.name.clone(), spec.url.clone()))
+                .map(|(service, spec)| (service, spec.name.clone(), spec.url.clone()))
                 .collect()
         })
+    }
+
+    fn lists(&self, service: usize) -> bool {
+        self.with(|roster, _| roster.services().any(|(of, _)| of == service))
     }
 
     fn operate(&self, name: &str, event: Event) -> Result<MemberId, UnknownBackend> {

@@ -187,7 +187,7 @@ impl Backend {
             let then = SystemTime::now().checked_sub(age);
             timestamp(then.unwrap_or(SystemTime::UNIX_EPOCH))
         };
-        let policy = app.backends.migration.policy(member.group.as_deref());
+        let policy = app.settings().migration.policy(member.group.as_deref());
         let examined = app.examined.now(member.id);
         Self {
             object: "streamweld.backend",

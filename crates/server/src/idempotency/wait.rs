@@ -40,7 +40,7 @@ pub(crate) async fn wait(
     mut body: Option<BodyDigest>,
 ) -> Result<Option<Waited>, Error> {
     // Nothing waits for longer than what it waits for may take.
-    let until = Instant::now() + app.generation.max_duration;
+    let until = Instant::now() + app.settings().generation.max_duration;
     let mut follow: Option<Follow> = None;
     loop {
         if app.is_shutting_down() {

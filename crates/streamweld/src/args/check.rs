@@ -7,14 +7,18 @@ use std::net::{IpAddr, SocketAddr};
 use streamweld_journal_redis::RedisUrl;
 use streamweld_server::config::DialectRoute;
 
-use super::{Admin, Command, Origin, Serve, StreamsList};
+use super::{Admin, Command, ConfigCommand, ConfigWhat, Origin, Serve, StreamsList};
 use crate::journal::Place;
 use crate::values::show_size;
 
 /// Every fault, each naming the settings that it is about and what to do.
 pub(super) fn faults(command: &Command, origin: &Origin<'_>) -> Vec<String> {
     match command {
-        Command::Serve(args) => serve(args, origin),
+        Command::Serve(args)
+        | Command::CheckConfig(args)
+        | Command::Config(ConfigCommand {
+            what: ConfigWhat::Show(args),
+        }) => serve(args, origin),
         Command::Mock(_) => Vec::new(),
         Command::Demo(args) => args
             .backend

@@ -8,7 +8,7 @@ mod journal;
 mod mock;
 
 #[track_caller]
-fn read(line: &[&str]) -> Result<Args, String> {
+pub(super) fn read(line: &[&str]) -> Result<Args, String> {
     Args::read([&["streamweld"], line].concat()).map_err(|error| error.to_string())
 }
 
@@ -113,7 +113,7 @@ fn sizes_are_above_zero() {
 }
 
 /// The path of a file with this text.
-fn file(name: &str, text: &str) -> String {
+pub(super) fn file(name: &str, text: &str) -> String {
     let name = format!("streamweld-{}-{name}", std::process::id());
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, text).expect("a temporary file");

@@ -15,7 +15,7 @@ use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use super::Family;
 
 /// Whose credential goes to a backend.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub enum Credential {
     /// The caller's, untouched.
     #[default]
@@ -25,7 +25,7 @@ pub enum Credential {
 }
 
 /// A credential that the proxy owns.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct OwnedCredential {
     header: HeaderName,
     value: HeaderValue,

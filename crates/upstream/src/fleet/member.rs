@@ -78,6 +78,11 @@ impl Member {
         &self.spec.credential
     }
 
+    /// All that an operator has said of it.
+    pub(super) fn spec(&self) -> &Arc<Spec> {
+        &self.spec
+    }
+
     pub(super) fn health_path(&self) -> Option<PathAndQuery> {
         self.spec.health_path()
     }

@@ -19,8 +19,8 @@ use crate::Backend;
 /// The members of a fleet.
 pub(super) struct Roster {
     entries: Vec<Entry>,
-    /// The names that stand for several members.
-    services: Vec<Arc<Spec>>,
+    /// The names that stand for several members. A place is never given to another: members know theirs by it.
+    services: Vec<Option<Arc<Spec>>>,
     rules: Rules,
     random: Random,
     next_id: u64,
@@ -68,16 +68,58 @@ impl Roster {
             tally: BTreeMap::new(),
         };
         for spec in specs {
-            let spec = Arc::new(spec);
-            match spec.reach {
-                Reach::Host => {
-                    let backend = Backend::named(spec.name.as_str(), spec.url.clone());
-                    roster.join(spec, backend, None, now);
-                }
-                Reach::EveryAddress => roster.services.push(spec),
-            }
+            roster.list(spec, now);
         }
         roster
+    }
+
+    /// An operator says it of this backend, or of this name.
+    fn list(&mut self, spec: Spec, now: Instant) {
+        let spec = Arc::new(spec);
+        match spec.reach {
+            Reach::Host => {
+                let backend = Backend::named(spec.name.as_str(), spec.url.clone());
+                self.join(spec, backend, None, now);
+            }
+            Reach::EveryAddress => self.services.push(Some(spec)),
+        }
+    }
+
+    /// The operator says this now. What is as it was stays with what is known of it. What is not listed any more, or is
+    /// listed otherwise, is left as if DNS had left it out: it gets no new attempts, and goes when its last is over.
+    pub(super) fn replace(&mut self, specs: Vec<Spec>, now: Instant) {
+        for spec in &mut self.services {
+            spec.take_if(|spec| !specs.contains(spec));
+        }
+        let known: Vec<_> = self
+            .entries
+            .iter()
+            .map(|entry| {
+                let is_listed = match entry.found {
+                    Some((service, _)) => self.services[service].is_some(),
+                    None => specs.contains(entry.member.spec()),
+                };
+                (entry.member.id(), is_listed, entry.found.is_some())
+            })
+            .collect();
+        for (id, is_listed, is_found) in known {
+            if !is_listed {
+                self.leave(id, now);
+            } else if !is_found {
+                // It may be back before it was gone.
+                self.on(id, Event::Named, now);
+            }
+        }
+        for spec in specs {
+            let is_service = self.services().any(|(_, of)| **of == spec);
+            let is_member = self
+                .entries
+                .iter()
+                .any(|entry| entry.found.is_none() && **entry.member.spec() == spec);
+            if !is_service && !is_member {
+                self.list(spec, now);
+            }
+        }
     }
 
     /// Chooses a member and counts an attempt there, until [`release`](Self::release).
@@ -160,6 +202,10 @@ impl Roster {
 
     /// A service's name leads to just these addresses.
     pub(super) fn resolved(&mut self, service: usize, addresses: &[IpAddr], now: Instant) {
+        let Some(spec) = self.services[service].clone() else {
+            // Nobody lists it any more.
+            return;
+        };
         let known: Vec<_> = self
             .entries
             .iter()
@@ -180,10 +226,9 @@ impl Roster {
         new.sort_unstable();
         new.dedup();
         for address in new {
-            let spec = Arc::clone(&self.services[service]);
             let name = self.free_name(&spec.name);
             let backend = Backend::at(name, spec.url.clone(), address);
-            self.join(spec, backend, Some((service, address)), now);
+            self.join(Arc::clone(&spec), backend, Some((service, address)), now);
         }
     }
 
@@ -197,8 +242,10 @@ impl Roster {
         entries.map(|entry| (&entry.member, &entry.status, entry.in_flight))
     }
 
-    pub(super) fn services(&self) -> &[Arc<Spec>] {
-        &self.services
+    /// The names that stand for several members, each with its place.
+    pub(super) fn services(&self) -> impl Iterator<Item = (usize, &Arc<Spec>)> {
+        let services = self.services.iter().enumerate();
+        services.filter_map(|(service, spec)| Some((service, spec.as_ref()?)))
     }
 
     /// What is shown of a member and how much is in flight there; none if it is gone.
@@ -207,10 +254,12 @@ impl Roster {
         Some((entry.status.shown(), entry.in_flight))
     }
 
-    /// The member of this name.
+    /// The member of this name. One that is listed otherwise now may be on its way out beside it.
     pub(super) fn named(&self, name: &str) -> Option<MemberId> {
-        let mut members = self.entries.iter().map(|entry| &entry.member);
-        Some(members.find(|member| member.name() == name)?.id())
+        let entries = self.entries.iter();
+        let members = entries.filter(|entry| entry.member.name() == name);
+        let member = members.min_by_key(|entry| entry.status.is_leaving())?;
+        Some(member.member.id())
     }
 
     fn join(
@@ -258,8 +307,9 @@ impl Roster {
     }
 
     fn unresolved(&self, wanted: &Wanted<'_>) -> usize {
-        let services = self.services.iter().enumerate();
-        let meant = services.filter(|(_, spec)| wanted.admits(spec.group.as_deref()));
+        let meant = self
+            .services()
+            .filter(|(_, spec)| wanted.admits(spec.group.as_deref()));
         meant
             .filter(|&(service, _)| {
                 let mut found = self.entries.iter().filter_map(|entry| entry.found);

@@ -11,7 +11,7 @@ use super::{Credential, Engine, Family};
 use crate::{Backend, BackendUrl};
 
 /// A backend, or a name behind which there are several.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
     /// What logs, metrics and errors show: 1 to 64 visible ASCII characters, unlike any other.
     pub name: String,

@@ -35,7 +35,7 @@ impl Watch {
     }
 }
 
-/// Starts the loops, also those for members that join later.
+/// Starts the loops, also those for members and names that are listed later.
 async fn run<L, F>(fleet: Fleet, prober: Prober, lookup: L)
 where
     L: Fn(BackendUrl) -> F + Clone + Send + 'static,
@@ -43,12 +43,14 @@ where
 {
     let prober = Arc::new(prober);
     let mut loops = JoinSet::new();
-    for (service, (name, url)) in fleet.services().into_iter().enumerate() {
-        loops.spawn(look_up(fleet.clone(), service, name, url, lookup.clone()));
-    }
     let mut changes = fleet.changes();
-    let mut probed = HashSet::new();
+    let (mut probed, mut looked_up) = (HashSet::new(), HashSet::new());
     loop {
+        for (service, name, url) in fleet.services() {
+            if looked_up.insert(service) {
+                loops.spawn(look_up(fleet.clone(), service, name, url, lookup.clone()));
+            }
+        }
         let members = fleet.members();
         probed.retain(|&id| members.iter().any(|(member, _)| member.id() == id));
         for (member, _) in members {
@@ -78,7 +80,7 @@ async fn probe(fleet: Fleet, prober: Arc<Prober>, member: Arc<Member>, path: Pat
     }
 }
 
-/// Looks one name up for as long as the fleet is watched. A lookup that fails, or finds nothing,
+/// Looks one name up for as long as it is listed. A lookup that fails, or finds nothing,
 /// changes nothing: members that are really away are found so by their probes.
 async fn look_up<L, F>(fleet: Fleet, service: usize, name: String, url: BackendUrl, lookup: L)
 where
@@ -87,7 +89,7 @@ where
 {
     let mut random = Random::from_system();
     let mut failing = false;
-    loop {
+    while fleet.lists(service) {
         // No deadline: nobody waits for it, and a new one beside it would hold another thread.
         let found = match lookup(url.clone()).await {
             Ok(addresses) if addresses.is_empty() => Err(io::ErrorKind::NotFound.into()),

@@ -220,3 +220,74 @@ proptest! {
         }
     }
 }
+
+fn replace(roster: &mut Roster, specs: &[Spec]) {
+    roster.replace(specs.to_vec(), Instant::now());
+}
+
+#[test]
+fn what_is_listed_as_it_was_stays_as_it_is() {
+    let (a, b) = (spec("a", Reach::Host), spec("b", Reach::Host));
+    let mut roster = roster(vec![a.clone(), b.clone()]);
+    let id = roster.named("a").unwrap();
+    roster.on(id, Event::Drain, Instant::now());
+    news(&mut roster);
+    replace(&mut roster, &[b, a, spec("c", Reach::Host)]);
+    assert_eq!(news(&mut roster), ["c starting"]);
+    assert_eq!(roster.named("a"), Some(id));
+    assert_eq!(roster.state(id), Some((MemberState::Draining, 0)));
+}
+
+#[test]
+fn what_is_not_listed_any_more_ends_what_it_has_begun() {
+    let (a, b) = (spec("a", Reach::Host), spec("b", Reach::Host));
+    let mut roster = roster(vec![a.clone()]);
+    let member = pick(&mut roster).unwrap();
+    replace(&mut roster, &[b]);
+    assert_eq!(news(&mut roster), ["a draining", "b starting"]);
+    assert_eq!(pick(&mut roster).unwrap().name(), "b");
+    roster.release(member.id(), Instant::now());
+    assert_eq!(news(&mut roster), ["a gone"]);
+}
+
+#[test]
+fn one_that_is_listed_otherwise_is_another() {
+    let a = spec("a", Reach::Host);
+    let mut roster = roster(vec![a.clone()]);
+    let old = pick(&mut roster).unwrap();
+    let heavier = Spec {
+        weight: 3.try_into().unwrap(),
+        ..a.clone()
+    };
+    replace(&mut roster, &[heavier]);
+    assert_eq!(news(&mut roster), ["a draining", "a starting"]);
+    let new = pick(&mut roster).unwrap();
+    assert_eq!(new.weight().get(), 3);
+    // Whoever names it means the one that is listed.
+    assert_eq!(roster.named("a"), Some(new.id()));
+    assert_ne!(old.id(), new.id());
+    // The old one is listed again before it is gone: both are there, and the later one goes.
+    replace(&mut roster, &[a]);
+    assert_eq!(roster.named("a"), Some(old.id()));
+    roster.release(new.id(), Instant::now());
+    assert_eq!(roster.members().count(), 1);
+}
+
+#[test]
+fn a_name_that_is_not_listed_any_more_takes_its_members_along() {
+    let mut roster = service();
+    resolve(&mut roster, &[5, 7]);
+    let busy = pick(&mut roster).unwrap();
+    news(&mut roster);
+    let other = spec("others", Reach::EveryAddress);
+    replace(&mut roster, &[other]);
+    assert_eq!(roster.services().map(|(of, _)| of).collect::<Vec<_>>(), [1]);
+    assert_eq!(roster.members().count(), 1);
+    // An answer that comes late lists nobody.
+    resolve(&mut roster, &[5, 9]);
+    assert_eq!(roster.members().count(), 1);
+    roster.resolved(1, &[IpAddr::from([10, 0, 1, 5])], Instant::now());
+    assert!(roster.named("others-1").is_some());
+    roster.release(busy.id(), Instant::now());
+    assert_eq!(roster.members().count(), 1);
+}
