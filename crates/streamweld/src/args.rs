@@ -232,7 +232,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_BACKEND_CA", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(certificates))]
     pub(crate) backend_ca: Option<PathBuf>,
     /// Speak HTTP/2 to backends, by prior knowledge when it is plain http
-    #[arg(long, env = "STREAMWELD_BACKEND_HTTP2", value_name = "BOOL", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = ArgAction::Set, hide_default_value = true)]
+    #[arg(long, env = "STREAMWELD_BACKEND_HTTP2", value_name = "BOOL", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set, hide_default_value = true)]
     pub(crate) backend_http2: bool,
     /// Where clients connect
     #[arg(long, env = "STREAMWELD_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = address)]
@@ -265,7 +265,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_JOURNAL_DURABILITY", value_name = "LEVEL")]
     pub(crate) journal_durability: Option<Level>,
     /// Do not start when the shared journal cannot be reached or is not set up as it has to be
-    #[arg(long, env = "STREAMWELD_JOURNAL_REQUIRED", value_name = "BOOL", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = ArgAction::Set, hide_default_value = true)]
+    #[arg(long, env = "STREAMWELD_JOURNAL_REQUIRED", value_name = "BOOL", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set, hide_default_value = true)]
     pub(crate) journal_required: bool,
     /// Bytes of one generation in the journal; its oldest entries go first [default: 32MiB, or a smaller total]
     #[arg(long, env = "STREAMWELD_JOURNAL_PER_GENERATION", value_name = "SIZE", value_parser = journal_size)]
@@ -306,7 +306,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_REQUEST_KEY_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(signing_keys))]
     pub(crate) request_key_file: Option<SigningKeys>,
     /// Keep callers' credentials with it, so that another replica can show them to a backend (needs --request-key-file)
-    #[arg(long, env = "STREAMWELD_KEEP_CREDENTIALS", value_name = "BOOL", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = ArgAction::Set, hide_default_value = true)]
+    #[arg(long, env = "STREAMWELD_KEEP_CREDENTIALS", value_name = "BOOL", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set, hide_default_value = true)]
     pub(crate) keep_credentials: bool,
     /// Origin whose pages may use this server, whatever the backend says, such as `https://app.example` (repeatable)
     #[arg(
