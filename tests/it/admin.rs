@@ -391,12 +391,16 @@ async fn without_a_token_pages_and_other_names_are_refused() {
         "host: localhost.evil.example\r\n",
         "host: 127.0.0.1.evil.example\r\n",
         "host: 192.0.2.1\r\n",
-        "host: localhost\r\norigin: http://localhost\r\n",
+        "host: localhost:9090\r\norigin: http://localhost:8080\r\n",
+        "host: localhost:9090\r\norigin: http://localhost\r\n",
         "host: localhost\r\norigin: null\r\n",
     ] {
         let answer = admin.raw(request(bad).as_bytes()).await.error_code().await;
         assert_eq!(answer, (403, "forbidden".to_owned()), "{bad}");
     }
+    // A page that was loaded from here.
+    let own = request("host: localhost:9090\r\norigin: http://localhost:9090\r\n");
+    assert_eq!(admin.raw(own.as_bytes()).await.status, 200);
     // Probes and metrics are for everybody who reaches the listener.
     let metrics = "GET /metrics HTTP/1.1\r\nhost: pod.example\r\n\r\n";
     assert_eq!(admin.raw(metrics.as_bytes()).await.status, 200);

@@ -47,3 +47,4 @@ mod tidy;
 mod transparent;
 mod upstream_answers;
 mod versions;
+mod watch;

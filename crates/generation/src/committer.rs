@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::alarm::Alarm;
 use crate::counters::{AppendLabels, Counters};
+use crate::happening::Happening;
 
 /// How much of a suffix that the journal cannot take is kept for healing.
 #[derive(Clone, Debug)]
@@ -343,6 +344,7 @@ impl<'a> Committer<'a> {
                 self.exposed = false;
                 self.window.expose(false);
                 self.counters.healed.inc();
+                self.tell(&Happening::Healed);
                 tracing::info!(stream_id = %self.window.id(), "the journal has caught up");
             }
             if self.ending {
@@ -456,11 +458,16 @@ impl<'a> Committer<'a> {
         false
     }
 
+    fn tell(&self, what: &Happening<'_>) {
+        self.counters.onlookers.tell(self.window.id(), what);
+    }
+
     fn expose(&mut self, why: &'static str) {
         if !self.exposed {
             self.exposed = true;
             self.window.expose(true);
             self.counters.unsequenced.inc();
+            self.tell(&Happening::Degraded);
             tracing::warn!(stream_id = %self.window.id(), why, "readers are shown events without ids");
         }
     }

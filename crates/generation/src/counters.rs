@@ -5,6 +5,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
+use crate::happening::Onlookers;
+
 /// The counters of this crate. Labels come from closed sets.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
@@ -22,6 +24,8 @@ pub struct Counters {
     pub migrations: Family<MigrationLabels, Counter>,
     /// Append outcomes that were not yes.
     pub append_failures: Family<AppendLabels, Counter>,
+    /// Who is told of what is counted, generation by generation.
+    pub onlookers: Onlookers,
 }
 
 /// Whether a generation began durable.

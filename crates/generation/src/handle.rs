@@ -61,6 +61,17 @@ pub enum Durability {
     Degraded,
 }
 
+impl Durability {
+    /// The stable word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Durable => "durable",
+            Self::Degraded => "degraded",
+        }
+    }
+}
+
 /// A running generation, or a candidate: shared by its producer, its readers and the calls about it.
 #[derive(Debug)]
 pub struct Handle {

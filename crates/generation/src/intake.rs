@@ -8,6 +8,7 @@ use streamweld_sse::{DecodeError, Decoder, Event, Limits, Retry, encode_lines};
 use tokio::time::Instant;
 
 use crate::counters::Counters;
+use crate::happening::Happening;
 use crate::leg::{Reading, of_lines};
 use crate::lifecycle::{End, Lifecycle, OnEvent};
 
@@ -53,6 +54,8 @@ pub(crate) struct Intake {
     reading: Option<Box<Reading>>,
     /// What it learns of tokens is kept beside the events.
     tells: bool,
+    /// An event was staged.
+    has_staged: bool,
     limits: Limits,
 }
 
@@ -70,8 +73,14 @@ impl Intake {
             held: None,
             reading: None,
             tells,
+            has_staged: false,
             limits,
         }
+    }
+
+    /// Somebody else has staged what was before.
+    pub(crate) fn goes_on(&mut self) {
+        self.has_staged = true;
     }
 
     /// Another body comes, which begins with a whole event: what is left of a block is forgotten.
@@ -202,6 +211,9 @@ impl Intake {
         }
         drop(staging);
         counters.events.inc_by(staged);
+        if staged > 0 && !std::mem::replace(&mut self.has_staged, true) {
+            counters.onlookers.tell(window.id(), &Happening::FirstEvent);
+        }
         end
     }
 

@@ -30,6 +30,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::committer::{Committer, HealBounds, Progress};
 use crate::counters::{Counters, StartLabels};
 use crate::handle::{Durability, Handle, Head};
+use crate::happening::Happening;
 use crate::intake::Intake;
 use crate::leg::{Leg, Reading};
 use crate::lifecycle::{End, Lifecycle, Signal, Times};
@@ -313,13 +314,20 @@ impl Producer {
     fn begin(&self, durability: Durability) {
         let labels = StartLabels {
             dialect: self.handle.spec().dialect.as_str(),
-            durability: match durability {
-                Durability::Durable => "durable",
-                Durability::Degraded => "degraded",
-            },
+            durability: durability.as_str(),
         };
         self.shared.counters.started.get_or_create(&labels).inc();
+        self.tell(&Happening::Created {
+            handle: &self.handle,
+            durability,
+            inherited: false,
+        });
         self.handle.set_head(Head::Streaming(durability));
+    }
+
+    fn tell(&self, what: &Happening<'_>) {
+        let onlookers = &self.shared.counters.onlookers;
+        onlookers.tell(self.handle.spec().id, what);
     }
 
     /// Removes a log that nobody owns, if there may be one. A journal that does not answer keeps nobody.

@@ -97,7 +97,7 @@ pub async fn take_over(
     stage_end(&window, dialect, &end, &payload, now, shown);
     let outcome = finish(journal, &window, last, &keep_on).await;
     if outcome == TakenOver::Ended {
-        count_end(&shared.counters, &end);
+        count_end(&shared.counters, id, &end);
         tracing::info!(
             stream_id = %id,
             outcome = end.kind().as_str(),

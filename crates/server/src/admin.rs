@@ -6,6 +6,7 @@ mod leave;
 mod migrate;
 mod operator;
 mod streams;
+mod watch;
 
 pub(crate) use self::drain::Drains;
 
@@ -32,7 +33,7 @@ pub(crate) async fn handle(
 ) -> Response<Body> {
     let request_id = StreamId::generate(SystemTime::now()).to_string();
     let (request, asked) = ClientBody::of(request);
-    let answer = serve(&app, &request, peer.addr).await;
+    let answer = serve(&app, &request, &peer).await;
     let mut response = answer.unwrap_or_else(|error| error.into_response(&request_id));
     response
         .headers_mut()
@@ -47,7 +48,7 @@ pub(crate) async fn handle(
 async fn serve(
     app: &Arc<App>,
     request: &Request<ClientBody>,
-    peer: SocketAddr,
+    peer: &Peer,
 ) -> Result<Response<Body>, Error> {
     let path = request.uri().path();
     let method = request.method();
@@ -55,9 +56,9 @@ async fn serve(
         // HTTP/2 names the host in the target.
         let host = request.uri().authority().map(http::uri::Authority::as_str);
         let token = app.settings().admin_token.clone();
-        operator::authorize(token.as_ref(), host, request.headers(), peer)?;
+        operator::authorize(token.as_ref(), host, request.headers(), peer.addr)?;
         let segments: Vec<&str> = rest.split('/').collect();
-        return admin(app, &segments, method, request.uri().query(), peer).await;
+        return admin(app, &segments, request, peer).await;
     }
     let open = match path {
         "/livez" => text(StatusCode::OK, "ok\n"),
@@ -90,10 +91,11 @@ async fn serve(
 async fn admin(
     app: &Arc<App>,
     segments: &[&str],
-    method: &Method,
-    query: Option<&str>,
-    peer: SocketAddr,
+    request: &Request<ClientBody>,
+    peer: &Peer,
 ) -> Result<Response<Body>, Error> {
+    let (method, query) = (request.method(), request.uri().query());
+    let (headers, addr) = (request.headers(), peer.addr);
     let known: &[&str] = match segments {
         ["streams"] => &streams::FILTERS,
         ["streams", _, "migrate"] => &["dry_run"],
@@ -108,12 +110,14 @@ async fn admin(
         return Err(Error::new(ErrorCode::InvalidParameter, message));
     }
     match (method.as_str(), segments) {
+        ("GET", ["watch"]) => watch::watch(app, headers, peer.breaker.clone()),
+        ("GET", ["overview"]) => Ok(watch::overview(app)),
         ("GET", ["streams"]) => streams::list(app, query).await,
         ("GET", ["streams", id]) => streams::show(app, id).await,
         ("GET", ["backends"]) => Ok(backends::list(app)),
         ("GET", ["backends", name]) => backends::show(app, name),
         ("POST", ["drain"]) => {
-            audited(peer, "drain", "this replica", leave::drain(app, query)).await
+            audited(addr, "drain", "this replica", leave::drain(app, query)).await
         }
         ("POST", [_, of, what]) => {
             let done = async {
@@ -125,7 +129,7 @@ async fn admin(
                     _ => Err(elsewhere(segments)),
                 }
             };
-            audited(peer, what, of, done).await
+            audited(addr, what, of, done).await
         }
         _ => Err(elsewhere(segments)),
     }
@@ -134,7 +138,9 @@ async fn admin(
 /// What is told where there is nothing, or nothing in this method.
 fn elsewhere(segments: &[&str]) -> Error {
     match segments {
-        ["streams" | "backends"] | ["streams" | "backends", _] => Error::method_not_allowed("GET"),
+        ["watch" | "overview" | "streams" | "backends"] | ["streams" | "backends", _] => {
+            Error::method_not_allowed("GET")
+        }
         ["drain"] | ["streams", _, "stop" | "migrate"] | ["backends", _, "drain" | "undrain"] => {
             Error::method_not_allowed("POST")
         }

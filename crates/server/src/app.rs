@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use crate::admin::Drains;
 use crate::backends::Backends;
 use crate::examined::Examined;
+use crate::feed::Feed;
 use crate::followed::Followed;
 use crate::io::Breaker;
 use crate::leaving::Leaving;
@@ -37,6 +38,7 @@ pub(crate) struct App {
     pub(crate) leaving: Leaving,
     pub(crate) learning: Learning,
     pub(crate) drains: Drains,
+    pub(crate) feed: Arc<Feed>,
     /// Producers: shutdown waits for them.
     pub(crate) producers: TaskTracker,
     shutting_down: AtomicBool,
@@ -50,6 +52,7 @@ impl App {
         credentials: CredentialHeaders,
         settings: Settings,
         metrics: Metrics,
+        feed: Arc<Feed>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
@@ -65,6 +68,7 @@ impl App {
             leaving: Leaving::default(),
             learning: Learning::default(),
             drains: Drains::default(),
+            feed,
             producers: TaskTracker::new(),
             shutting_down: AtomicBool::new(false),
         })

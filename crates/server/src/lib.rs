@@ -33,6 +33,7 @@ mod elsewhere;
 mod error;
 mod examined;
 mod facts;
+mod feed;
 mod followed;
 mod forward;
 mod gates;

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use streamweld_generation::{
-    Counters, CredentialHeaders, HealBounds, Limits, Registry, RetryWindow, Shared,
+    Counters, CredentialHeaders, HealBounds, Limits, Onlookers, Registry, RetryWindow, Shared,
 };
 use streamweld_journal::Journal;
 use streamweld_upstream::fleet::SpecError;
@@ -25,6 +25,7 @@ use crate::body::Body;
 use crate::config::Config;
 use crate::connection::{Http, Phase};
 use crate::descriptors::Descriptors;
+use crate::feed::Feed;
 use crate::leaving::leave;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
@@ -99,7 +100,11 @@ impl Server {
             ..Limits::default()
         };
         let settings = Settings::of(&config, &fixed);
-        let counters = Counters::default();
+        let feed = Feed::new();
+        let counters = Counters {
+            onlookers: Onlookers::of(Arc::clone(&feed) as _),
+            ..Counters::default()
+        };
         let shared = Shared {
             journal,
             registry: Arc::new(Registry::default()),
@@ -116,7 +121,15 @@ impl Server {
         let metrics = Metrics::new(&counters);
         let backends = Backends::new(config.backends, config.fleet).map_err(BindError::Backends)?;
         let credentials = CredentialHeaders::with(config.generation.credential_headers);
-        let app = App::new(backends, client, shared, credentials, settings, metrics);
+        let app = App::new(
+            backends,
+            client,
+            shared,
+            credentials,
+            settings,
+            metrics,
+            feed,
+        );
         Ok(Self {
             app,
             data: listen(config.listen).await?,
@@ -193,6 +206,8 @@ impl Server {
             never = unhealthy::look_after(Arc::clone(&app)) => match never {},
             until = stop => until,
         };
+        // All that it tells has happened.
+        app.feed.close();
         // What passes through may use what is left of the grace time; idle connections close at once.
         phase.send_replace(Phase::Closing);
         connections.close();

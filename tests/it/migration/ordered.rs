@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use streamweld_mock::{Engine, Script};
-use streamweld_tests::{Client, End, Twins, TwinsSetup, patience, state};
+use streamweld_tests::{Client, End, Twins, TwinsSetup, blocks, patience, state};
 use tokio::task::JoinSet;
 
 use super::answer::Answer;
@@ -203,9 +203,17 @@ async fn a_dry_run_leaves_an_answer_as_it_was() {
     assert_eq!(after, before);
     assert_eq!(twins.attempts().len(), 2, "nobody was asked for anything");
 
+    let mut feed = admin.get("/admin/watch").await;
     let (status, told) = post(admin, &migrate(&goes.id, "")).await;
     assert_eq!((status, &told["moved"]), (200, &json!(true)), "{told}");
     assert_eq!(told["from"], before[0]["backends"][0]);
+    // Whoever follows is told of it.
+    let followed = blocks(&feed.body.blocks(1).await).remove(0);
+    assert_eq!(followed.event.as_deref(), Some("migrated"));
+    let followed: Value = serde_json::from_str(&followed.data.expect("data")).expect("JSON");
+    assert_eq!(followed["stream_id"], goes.id);
+    assert_eq!(pair(&followed), pair(&told));
+    assert_eq!(followed["trigger"], "operator");
     let moved = state(client, &goes.id).await;
     assert_eq!(
         (&moved["migrations"], &moved["attempts"]),

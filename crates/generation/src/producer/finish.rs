@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use streamweld_dialect::{Dialect, Ending, stopped_ending};
-use streamweld_journal::{Closed, Kind, Outcome, Refusal, TerminalParts, Window};
+use streamweld_journal::{Closed, Kind, Outcome, Refusal, StreamId, TerminalParts, Window};
 use tokio::time::{sleep, timeout};
 
 use super::Producer;
 use crate::committer::Progress;
 use crate::counters::{Counters, EndLabels};
 use crate::form::error_form;
+use crate::happening::Happening;
 use crate::lifecycle::End;
 use crate::log::Log;
 use crate::payload::{TerminalPayload, control_lines};
@@ -58,10 +59,13 @@ impl Producer {
         match poll_fn(|cx| log.poll(cx)).await {
             Progress::GivenUp => *log = Log::given_up(),
             // Whoever has it now ends it, and counts that.
-            Progress::Lost => return self.handle.mark_failed(),
+            Progress::Lost => {
+                self.tell(&Happening::Left);
+                return self.handle.mark_failed();
+            }
             Progress::Finished | Progress::Opened | Progress::Refused => {}
         }
-        count_end(&self.shared.counters, &end);
+        count_end(&self.shared.counters, window.id(), &end);
         if matches!(log, Log::GivenUp { .. }) {
             self.close_incomplete().await;
         }
@@ -129,16 +133,18 @@ impl Producer {
     /// The log is somebody else's now: how it ends is neither told nor counted here, and no repeat may join what is left.
     pub(super) fn lost(&mut self) {
         self.lifecycle.internal();
+        self.tell(&Happening::Left);
         self.handle.mark_failed();
     }
 }
 
-pub(crate) fn count_end(counters: &Counters, end: &End) {
+pub(crate) fn count_end(counters: &Counters, stream: StreamId, end: &End) {
     let labels = EndLabels {
         outcome: end.kind().as_str(),
         code: end.code().unwrap_or_default(),
     };
     counters.ended.get_or_create(&labels).inc();
+    counters.onlookers.tell(stream, &Happening::Ended(end));
 }
 
 /// Stages the terminal of `end`, with the form that readers of the plain answer are shown.

@@ -21,6 +21,7 @@ use super::moving::Found;
 use super::{Producer, Shared};
 use crate::committer::Committer;
 use crate::handle::{Durability, Handle, Head};
+use crate::happening::Happening;
 use crate::intake::Intake;
 use crate::leg::{Leg, of_lines};
 use crate::lifecycle::{End, Lifecycle, OnEvent, Signal};
@@ -68,7 +69,8 @@ impl Producer {
         let spec = handle.spec();
         let begun = handle.begun().into_std();
         let lifecycle = Lifecycle::new(spec.dialect, spec.policy, shared.limits.times, begun);
-        let intake = Intake::new(shared.limits.event, spec.dialect, true);
+        let mut intake = Intake::new(shared.limits.event, spec.dialect, true);
+        intake.goes_on();
         Self {
             shared,
             handle,
@@ -157,6 +159,11 @@ impl Producer {
     fn stand(&mut self) {
         self.over = false;
         self.shared.registry.insert(Arc::clone(&self.handle));
+        self.tell(&Happening::Created {
+            handle: &self.handle,
+            durability: Durability::Durable,
+            inherited: true,
+        });
         self.handle.set_head(Head::Streaming(Durability::Durable));
         self.shared.journal.look(self.handle.spec().id);
         // Readers have to come here first.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::Producer;
 use super::offer::offer;
 use crate::counters::MigrationLabels;
+use crate::happening::Happening;
 use crate::leg::Leg;
 use crate::lifecycle::{End, Loss, Refused};
 use crate::migration::{
@@ -298,6 +299,12 @@ impl Producer {
             let lines = control_lines(Kind::Migration, &payload);
             let mut staging = window.stage(now);
             staging.push(Kind::Migration, |out| out.extend_from_slice(&lines));
+            drop(staging);
+            self.tell(&Happening::Migrated {
+                from: &from,
+                to: &moved.leg.backend,
+                trigger: trigger.as_str(),
+            });
         }
         tracing::info!(
             stream_id = %window.id(),

@@ -24,7 +24,7 @@ use crate::{query, streams};
 const WAIT: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
 #[derive(Serialize)]
-struct Backend {
+pub(super) struct Backend {
     object: &'static str,
     name: String,
     engine: &'static str,
@@ -144,7 +144,7 @@ pub(super) fn undrain(app: &App, name: &str) -> Result<Done, Error> {
     })
 }
 
-fn all(app: &App) -> Vec<Backend> {
+pub(super) fn all(app: &App) -> Vec<Backend> {
     let mut generations: HashMap<Arc<str>, usize> = HashMap::new();
     for handle in app.shared.registry.all() {
         *generations.entry(handle.backend()).or_default() += 1;

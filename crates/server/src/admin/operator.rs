@@ -20,13 +20,14 @@ pub(super) fn authorize(
     let Some(token) = token else {
         let host = host
             .or_else(|| headers.get(HOST)?.to_str().ok())
-            .is_some_and(is_loopback_name);
+            .filter(|host| is_loopback_name(host));
         // A page in a browser on this machine comes from loopback too: its Origin gives it away, and a name that was
         // rebound to loopback shows in Host.
-        if peer.ip().to_canonical().is_loopback() && host && !headers.contains_key(ORIGIN) {
+        let is_ours = host.is_some_and(|host| is_of_no_other(headers, host));
+        if peer.ip().to_canonical().is_loopback() && is_ours {
             return Ok(());
         }
-        let message = "without an admin token this answers peers on loopback, asked by a loopback name, and no page of a browser; \
+        let message = "without an admin token this answers peers on loopback, asked by a loopback name, and no page but its own; \
              configure admin-token-file";
         return Err(Error::new(ErrorCode::Forbidden, message));
     };
@@ -49,6 +50,15 @@ pub(super) fn authorize(
             "the admin token is missing or another one",
         ))
     }
+}
+
+/// No page has asked, or one that was loaded from here.
+fn is_of_no_other(headers: &HeaderMap, host: &str) -> bool {
+    headers.get_all(ORIGIN).iter().all(|origin| {
+        let origin = origin.as_bytes();
+        let scheme = origin.strip_suffix(host.as_bytes());
+        matches!(scheme, Some(b"http://" | b"https://"))
+    })
 }
 
 fn is_loopback_name(host: &str) -> bool {
@@ -158,6 +168,24 @@ mod tests {
             &[("host", "localhost"), ("origin", "http://a")],
             Some(ErrorCode::Forbidden),
         );
+        // The console is loaded from here.
+        let own = [
+            ("host", "localhost:9090"),
+            ("origin", "http://localhost:9090"),
+        ];
+        check(None, "127.0.0.1:1", &own, None);
+        for other in [
+            "http://localhost:9091",
+            "http://localhost:9090.evil.example",
+            "http://evil.example/localhost:9090",
+            "null",
+            "localhost:9090",
+        ] {
+            let fields = [("host", "localhost:9090"), ("origin", other)];
+            check(None, "127.0.0.1:1", &fields, Some(ErrorCode::Forbidden));
+        }
+        let rebound = [("host", "evil.example"), ("origin", "http://evil.example")];
+        check(None, "127.0.0.1:1", &rebound, Some(ErrorCode::Forbidden));
         check(
             None,
             "203.0.113.9:1",
