@@ -25,3 +25,6 @@ mod sdks;
 mod seen;
 mod streams;
 mod told;
+
+pub(crate) use self::chromium::TURN as BROWSER_TURN;
+pub(crate) use self::program::command;

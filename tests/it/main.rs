@@ -8,6 +8,7 @@ mod background;
 mod clients;
 mod command;
 mod compression;
+mod console;
 mod cross_origin;
 mod cursors;
 mod demo;

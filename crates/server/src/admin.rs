@@ -23,7 +23,7 @@ use crate::app::{App, Peer};
 use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::error::{Error, ErrorCode};
-use crate::{head, query};
+use crate::{console, head, query};
 
 /// Answers one request on the admin listener.
 pub(crate) async fn handle(
@@ -74,12 +74,8 @@ async fn serve(
             response.headers_mut().insert(CONTENT_TYPE, media);
             response
         }
-        _ => {
-            return Err(Error::new(
-                ErrorCode::NotFound,
-                "there is nothing at this path",
-            ));
-        }
+        path => console::file(path)
+            .ok_or_else(|| Error::new(ErrorCode::NotFound, "there is nothing at this path"))?,
     };
     if method == Method::GET || method == Method::HEAD {
         Ok(open)

@@ -23,6 +23,7 @@ mod coding;
 mod compressed;
 pub mod config;
 mod connection;
+mod console;
 mod counted;
 mod cross_origin;
 mod descriptors;

@@ -11,6 +11,9 @@ use tokio::sync::{Mutex, MutexGuard};
 
 pub(super) const CLIENT: &str = "Chromium";
 
+/// Whoever has this has the only browser.
+pub(crate) static TURN: Mutex<()> = Mutex::const_new(());
+
 /// A browser that shows one page. It ends when it is dropped.
 pub(super) struct Browser {
     process: Child,
@@ -21,7 +24,6 @@ pub(super) struct Browser {
 impl Browser {
     /// Opens this page, once no other test has a browser: each takes more than a core until it stands.
     pub(super) async fn open(url: &str) -> Self {
-        static TURN: Mutex<()> = Mutex::const_new(());
         let turn = TURN.lock().await;
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -156,7 +156,7 @@ impl Program {
 }
 
 /// How a program is run.
-pub(super) fn command(name: &str) -> Command {
+pub(crate) fn command(name: &str) -> Command {
     let language = Language::of(name);
     let mut command = Command::new(language.interpreter());
     command
