@@ -47,6 +47,7 @@ mod leaving;
 mod metrics;
 mod orders;
 mod ownerless;
+mod process;
 mod query;
 mod read_on;
 mod reattach;

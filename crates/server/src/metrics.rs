@@ -14,6 +14,7 @@ use streamweld_upstream::fleet::{MemberState, Tally};
 
 use crate::app::App;
 use crate::error::ErrorCode;
+use crate::process::Process;
 
 /// The metrics of one server.
 pub(crate) struct Metrics {
@@ -29,6 +30,7 @@ pub(crate) struct Metrics {
     journal_info: Family<JournalLabels, Gauge>,
     journal_checks: Family<CheckLabels, Gauge>,
     ready: Gauge,
+    process: Process,
     config_taken: Gauge,
     config_taken_at: Gauge,
     backend_states: Family<BackendStateLabels, Gauge>,
@@ -71,6 +73,11 @@ struct JournalLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BuildLabels {
+    version: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CheckLabels {
     check: &'static str,
 }
@@ -100,6 +107,7 @@ impl Metrics {
             journal_info: Family::default(),
             journal_checks: Family::default(),
             ready: Gauge::default(),
+            process: Process::default(),
             config_taken: Gauge::default(),
             config_taken_at: Gauge::default(),
             backend_states: Family::default(),
@@ -189,6 +197,13 @@ impl Metrics {
             "Requests to a backend, by what came of them",
             metrics.attempts.clone(),
         );
+        metrics.process.register(&mut metrics.registry);
+        let build = Family::<BuildLabels, Gauge>::default();
+        let version = env!("CARGO_PKG_VERSION");
+        build.get_or_create(&BuildLabels { version }).set(1);
+        metrics
+            .registry
+            .register("streamweld_build_info", "1: which version runs", build);
         metrics.config_taken();
         metrics
     }
@@ -255,6 +270,7 @@ impl Metrics {
                 .get_or_create(&CheckLabels { check: check.name })
                 .set(i64::from(check.is_wrong));
         }
+        self.process.look();
         self.ready.set(i64::from(!app.is_shutting_down()));
         self.look_at_backends(app);
         let mut out = String::new();
