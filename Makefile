@@ -9,7 +9,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STREAMWELD := $(TARGET)/release/streamweld
 
-.PHONY: help demo demo-redis demo-migrate demo-takeover demo-llama test test-browser test-clients test-engines model clients-table reference check lint doc fmt bench fuzz fresh
+.PHONY: help demo demo-redis demo-migrate demo-takeover demo-llama test test-browser test-clients test-engines model clients-table reference check check-deploy lint doc fmt bench fuzz fresh
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -34,6 +34,7 @@ test: ## Everything that CI checks: lints, tests with real clients, documentatio
 	@$(MAKE) lint
 	# Some stories run the binary itself.
 	$(CARGO) build --locked -p streamweld
+	STREAMWELD=$(TARGET)/debug/streamweld scripts/check-deploy.sh
 	# Most stories wait for sockets and timers, so more of them run at once than there are cores.
 	$(CARGO) test --workspace --locked -- --test-threads=8
 	@$(MAKE) doc
@@ -62,6 +63,10 @@ reference: ## Write docs/configuration.md anew, from the help of the flags
 
 check: lint doc ## The part of `make test` that needs no clients: lints, documentation, tidy
 	$(CARGO) test --locked -p streamweld-tests --test it -- tidy::
+
+check-deploy: ## The part of `make test` about deploy/: charts, manifests, unit, Dockerfile (installs Helm and schemas, 90 MB)
+	$(CARGO) build --locked -p streamweld
+	STREAMWELD=$(TARGET)/debug/streamweld scripts/check-deploy.sh
 
 lint:
 	@scripts/lint.sh

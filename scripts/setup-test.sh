@@ -6,40 +6,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 clients=target/clients
 mkdir -p "$clients"
 
-say() { echo "setup-test: $*" >&2; }
-
-as_root() {
-  if [[ $(id -u) == 0 ]]; then
-    "$@"
-  elif command -v sudo >/dev/null; then
-    sudo "$@"
-  else
-    say "cannot install system packages without root or sudo; wanted: $*"
-    exit 1
-  fi
-}
-
-updated=
-# A lock that somebody else holds is waited for.
-system_install() {
-  if ! command -v apt-get >/dev/null; then
-    say "please install: $*"
-    exit 1
-  fi
-  say "installing $*"
-  if [[ -z $updated ]]; then
-    as_root apt-get -o DPkg::Lock::Timeout=300 -qq update
-    updated=yes
-  fi
-  as_root env DEBIAN_FRONTEND=noninteractive \
-    apt-get -o DPkg::Lock::Timeout=300 -qq -y --no-install-recommends install "$@" >/dev/null
-}
-
-# A stamp says for which files and which interpreter something was installed; written last, so that a run that was
-# interrupted is done again.
-stamp_of() { cat "$@" | sha256sum | cut -d' ' -f1; }
-is_stamped() { [[ -f $clients/$1.stamp && $(<"$clients/$1.stamp") == "$2" ]]; }
-put_stamp() { echo "$2" >"$clients/$1.stamp"; }
+# shellcheck source=scripts/packages.sh
+source scripts/packages.sh
+stamps=$clients
 
 lint_tools() {
   # In CI a lint that is left out is a failure, so what can be installed is.
@@ -55,9 +24,7 @@ lint_tools() {
 
 python_clients() {
   local requirements=tests/clients/python/requirements.txt venv=$clients/venv stamp
-  if ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
-    system_install python3 python3-venv
-  fi
+  python_with_venv
   stamp="$(stamp_of $requirements) $(python3 --version)"
   if is_stamped python "$stamp" && [[ -x $venv/bin/python ]]; then return; fi
   say "installing the Python clients into $venv"
@@ -67,19 +34,9 @@ python_clients() {
   put_stamp python "$stamp"
 }
 
-node_is_new_enough() {
-  command -v node >/dev/null && node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))'
-}
-
 node_clients() {
   local folder=tests/clients/node stamp
-  if ! node_is_new_enough || ! command -v npm >/dev/null; then
-    system_install nodejs npm
-    if ! node_is_new_enough; then
-      say "Node.js 20 or newer is needed; the system has $(node --version)"
-      exit 1
-    fi
-  fi
+  node_with_npm
   stamp="$(stamp_of $folder/package.json $folder/package-lock.json) $(node --version)"
   if is_stamped node "$stamp" && [[ -d $folder/node_modules/openai ]]; then return; fi
   say "installing the JavaScript clients into $folder/node_modules"
