@@ -44,6 +44,7 @@ mod smuggling;
 mod state;
 mod stop;
 mod successors;
+mod supervisor;
 mod tidy;
 mod transparent;
 mod upstream_answers;

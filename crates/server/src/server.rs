@@ -252,6 +252,12 @@ impl Control {
         Ok(())
     }
 
+    /// How long running generations may finish in a shutdown that begins now.
+    #[must_use]
+    pub fn shutdown_grace(&self) -> Duration {
+        self.0.settings().shutdown_grace
+    }
+
     /// New settings were to be taken, and are refused before they came here.
     pub fn refused(&self) {
         self.0.metrics.config_refused();

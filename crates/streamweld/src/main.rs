@@ -15,6 +15,7 @@ mod reload;
 mod serve;
 mod settings;
 mod signals;
+mod supervisor;
 mod values;
 
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::sleep;
 
 use self::api::{Answer, Api};
 use crate::args::{
@@ -58,8 +59,9 @@ pub(crate) fn migrate(args: &Migrate) -> anyhow::Result<ExitCode> {
 
 /// Has a replica leave.
 pub(crate) fn drain(args: &Drain) -> anyhow::Result<ExitCode> {
-    let wait = args.wait.unwrap_or_default();
+    let wait = args.wait.unwrap_or_default().saturating_sub(args.after);
     let ask = Ask {
+        after: args.after,
         within: wait + SOON,
         holds: |answer| answer["drained"] == true,
         ..Ask::post(
@@ -116,6 +118,8 @@ struct Ask {
     path: String,
     /// What the answer is, if it is ours.
     object: &'static str,
+    /// So long after the call of the command.
+    after: Duration,
     within: Duration,
     /// How people are shown it.
     show: fn(&Value) -> String,
@@ -129,6 +133,7 @@ impl Ask {
             method: http::Method::GET,
             path,
             object,
+            after: Duration::ZERO,
             within: SOON,
             show,
             holds: |_| true,
@@ -182,7 +187,10 @@ fn encoded(text: &str) -> String {
 
 fn run(admin: &Admin, ask: &Ask) -> anyhow::Result<ExitCode> {
     let api = Api::new(admin)?;
-    let answer = runtime(Some(1))?.block_on(api.send(ask.method.clone(), &ask.path, ask.within));
+    let answer = runtime(Some(1))?.block_on(async {
+        sleep(ask.after).await;
+        api.send(ask.method.clone(), &ask.path, ask.within).await
+    });
     let answer = match answer.and_then(|answer| answer.ours(ask.object)) {
         Ok(answer) => answer,
         Err(reason) => {

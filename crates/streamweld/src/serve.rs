@@ -23,7 +23,7 @@ use crate::journal::Place;
 use crate::reload::Reload;
 use crate::signals::Signals;
 use crate::values::show_size;
-use crate::{journal, logging};
+use crate::{journal, logging, supervisor};
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(
@@ -151,19 +151,25 @@ async fn serve(
     let server = Server::bind_with(config, journal, heal).await?;
     info!("data listener on http://{}", server.data_addr()?);
     info!("admin listener on http://{}", server.admin_addr()?);
-    let mut reload = pin!(reload.run(server.control()));
+    let control = server.control();
+    let mut reload = pin!(reload.run(control.clone()));
+    let mut lives = pin!(supervisor::lives(server.admin_addr()?));
+    supervisor::serves();
     let (begin, begun) = oneshot::channel::<()>();
     let mut running = pin!(server.run(async { drop(begun.await) }));
     tokio::select! {
         () = &mut running => return Ok(ExitCode::SUCCESS),
         never = &mut reload => match never {},
+        never = &mut lives => match never {},
         _ = signals.next() => drop(begin),
     }
+    supervisor::leaves(control.shutdown_grace());
     // The first signal is taken before the shutdown begins, so whoever sees it begin can send the second.
     tokio::select! {
         () = &mut running => Ok(ExitCode::SUCCESS),
         // The grace time may be made longer or shorter for the next; this one has begun. Credentials change all the same.
         never = &mut reload => match never {},
+        never = &mut lives => match never {},
         code = signals.next() => Ok(ExitCode::from(code)),
     }
 }

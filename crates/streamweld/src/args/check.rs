@@ -42,7 +42,15 @@ pub(super) fn faults(command: &Command, origin: &Origin<'_>) -> Vec<String> {
             faults
         }
         Command::Migrate(args) => admin(&args.admin, origin),
-        Command::Drain(args) => admin(&args.admin, origin),
+        Command::Drain(args) => {
+            let mut faults = admin(&args.admin, origin);
+            if args.wait.is_some_and(|wait| wait <= args.after) {
+                faults.push(
+                    "--after takes up all of --wait; wait for longer, or begin earlier".to_owned(),
+                );
+            }
+            faults
+        }
         Command::Backends(args) => admin(&args.admin, origin),
     }
 }

@@ -106,6 +106,9 @@ pub(crate) struct Drain {
     /// Wait until nothing runs there any more, and for so long at most [default: 30s]
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "30s", value_parser = drain_time)]
     pub(crate) wait: Option<Duration>,
+    /// Begin so much later, within the time of --wait: until whoever leads clients here has heard that it leaves
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = drain_time)]
+    pub(crate) after: Duration,
 }
 
 /// List the backends of a running Streamweld, drain or undrain one.

@@ -31,7 +31,7 @@ livenessProbe:
 lifecycle:
   preStop:
     # Ends as soon as nothing runs here any more. As a sidecar it has to begin here: SIGTERM comes when the engine is dead.
-    exec: {command: [/streamweld, drain, --wait, {{ include "streamweld.drain" . }}s]}
+    exec: {command: [/streamweld, drain, --after, 5s, --wait, {{ include "streamweld.drain" . }}s]}
 resources:
   {{- with .Values.resources }}
   {{- toYaml . | nindent 2 }}
