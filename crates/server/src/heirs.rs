@@ -80,8 +80,10 @@ pub(crate) async fn succeed_lost(app: &Arc<App>, id: StreamId, log: &Log) -> Tak
         // Of several who are told, let those be first who have such a backend.
         sleep(LATER).await;
     }
-    let (epoch, last) = match adopt(&*app.shared.journal, id, log.epoch, keep_on).await {
-        Ok(adopted) => adopted,
+    let epoch = log.epoch.fresh();
+    let epochs = (log.epoch, epoch);
+    let last = match adopt(&*app.shared.journal, id, epochs, None, keep_on).await {
+        Ok(last) => last,
         Err(outcome) => return outcome,
     };
     tracing::info!(stream_id = %id, entries = last.get(), "a generation is taken over from a replica that is gone");
@@ -160,7 +162,7 @@ async fn consider(
         return no("moved_on");
     };
     let label = window.label();
-    let Some(heir) = Heir::new(app, id, &label, kept, (epoch.next(), last)).await else {
+    let Some(heir) = Heir::new(app, id, &label, kept, (epoch.fresh(), last)).await else {
         return no("journal_unavailable");
     };
     let Heir {
@@ -168,7 +170,7 @@ async fn consider(
         estate,
         onward,
     } = heir;
-    match producer.succeed_living(estate, onward).await {
+    match producer.succeed_living(epoch, estate, onward).await {
         Taken::Yes => None,
         Taken::NotOurs => no("moved_on"),
         Taken::Declined(judged) => {
