@@ -5,6 +5,8 @@
 //! a replica leaves ──> offers one ──> the gates, and another backend's seam ──> adopts it
 //! ```
 
+mod age;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -20,6 +22,7 @@ use streamweld_journal::{
 use streamweld_upstream::fleet::MemberId;
 use tokio::time::sleep;
 
+use self::age::age;
 use crate::app::App;
 use crate::attempts::{Attempts, Others};
 use crate::kept::{Kept, KeptFacts};
@@ -228,9 +231,7 @@ impl Heir {
             created,
             retry: None,
         };
-        let age = SystemTime::now()
-            .duration_since(created)
-            .unwrap_or_default();
+        let age = age(journal, id, created, last).await;
         let handle = Handle::inherited(spec, window, age);
         let target = request.uri().path_and_query();
         let seen = RequestBody::kept(body.clone(), target, journal);

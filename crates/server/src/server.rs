@@ -4,12 +4,14 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
 use streamweld_generation::lifecycle::Times;
-use streamweld_generation::{Counters, HealBounds, Limits, Registry, RetryWindow, Shared};
+use streamweld_generation::{
+    Counters, HealBounds, Limits, Registry, RetryWindow, Shared, steady_now,
+};
 use streamweld_journal::Journal;
 use streamweld_upstream::fleet::SpecError;
 use streamweld_upstream::{Client, UpstreamConfig};
@@ -140,6 +142,13 @@ impl Server {
             upstream,
             descriptors,
         })
+    }
+
+    /// Counts the lines that its log has dropped, where there is one that may: as many as `dropped` says in all.
+    #[must_use]
+    pub fn count_dropped_lines(self, dropped: fn() -> u64) -> Self {
+        self.app.metrics.count_dropped_lines(dropped);
+        self
     }
 
     /// Where clients connect.
@@ -282,7 +291,7 @@ async fn sweep(app: Arc<App>) -> std::convert::Infallible {
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        app.shared.journal.sweep(SystemTime::now());
+        app.shared.journal.sweep(steady_now());
         app.shared.retries.prune();
     }
 }

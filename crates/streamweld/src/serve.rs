@@ -25,7 +25,7 @@ use crate::{journal, logging};
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(args: Serve) -> anyhow::Result<ExitCode> {
-    logging::start(&args.log);
+    logging::start(&args.log)?;
     let (config, journal) = (config(&args)?, journal(&args)?);
     let runtime = runtime(args.threads)?;
     let code = runtime.block_on(serve(config, journal))?;
@@ -136,6 +136,7 @@ async fn serve(config: Config, journal: journal::Settings) -> anyhow::Result<Exi
     let mut heal = HealBounds::default();
     heal.total = heal.total.min(bytes(config.journal.total));
     let server = Server::bind_with(config, journal, heal).await?;
+    let server = server.count_dropped_lines(logging::dropped);
     info!("data listener on http://{}", server.data_addr()?);
     info!("admin listener on http://{}", server.admin_addr()?);
     let (begin, begun) = oneshot::channel::<()>();
