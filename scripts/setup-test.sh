@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Rust: Python and JavaScript clients, pinned, curl, a browser, and Redis. Only what is
-# missing, so that a second run takes no time. Packages of the system need root or sudo; the rest stays inside the repository.
+# Installs what the tests need beside Rust: Python and JavaScript clients, pinned, curl, a browser, a clock that can be set, and
+# Redis. Only what is missing, so that a second run takes no time. Packages of the system need root or sudo; the rest stays
+# inside the repository.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 clients=target/clients
@@ -81,6 +82,15 @@ redis_server() {
   fi
 }
 
+# A clock that tests can set for a process. Its place differs between systems, so the package is asked for and not the file.
+settable_clock() {
+  if [[ $(uname) != Linux ]] || compgen -G '/usr/lib*/*/faketime/libfaketimeMT.so.1' >/dev/null ||
+    compgen -G '/usr/lib*/faketime/libfaketimeMT.so.1' >/dev/null; then
+    return
+  fi
+  system_install libfaketime
+}
+
 # `setup-test.sh redis` is for the demonstration, which needs only that.
 if [[ ${1:-} == redis ]]; then
   redis_server
@@ -88,6 +98,7 @@ if [[ ${1:-} == redis ]]; then
 fi
 if [[ ${CI:-} == true ]]; then lint_tools; fi
 redis_server
+settable_clock
 command -v curl >/dev/null || system_install curl
 browser
 python_clients

@@ -13,8 +13,6 @@ pub struct Bounds {
     pub reader: bool,
     /// What may go wrong.
     pub faults: Faults,
-    /// How a new writer numbers its epoch.
-    pub epochs: Epochs,
     /// A rule that does not hold.
     pub without: Option<Rule>,
 }
@@ -27,7 +25,6 @@ impl Bounds {
         ahead: 2,
         reader: false,
         faults: Faults::NONE,
-        epochs: Epochs::Fresh,
         without: None,
     };
 }
@@ -64,15 +61,6 @@ impl Faults {
     };
 }
 
-/// How a new writer numbers its epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Epochs {
-    /// The one after what stands.
-    Next,
-    /// One that nobody ever had, also not in a part of the log that was lost.
-    Fresh,
-}
-
 macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident,)*) => {
         /// What the protocol relies on. Without any of them the search has to find a run that goes wrong.
@@ -91,8 +79,12 @@ macro_rules! rules {
 rules! {
     /// An adoption names the last entry.
     AdoptionNamesTheLast,
-    /// An adoption names the epoch of the last entry as well, where epochs are not just the next ones.
-    AdoptionNamesTheEpoch,
+    /// An adoption names the writer that it replaces as well.
+    AdoptionNamesTheWriter,
+    /// Its epoch is one that nobody ever had, also not in a part of the log that was lost.
+    EpochIsFresh,
+    /// It stands for whoever asks for it again.
+    AdoptionIsAskedAgain,
     /// An end names the last entry.
     EndNamesTheLast,
     /// An append of an older epoch is refused.
@@ -103,10 +95,10 @@ rules! {
     EndNamesItsEpoch,
     /// An end is sent only when its predecessor was seen to stand.
     EndIsSeen,
+    /// Nor is it taken behind a record that has no place.
+    EndHasItsPlace,
     /// What has been taken behind another writer's entries has no place.
     PlaceNamesTheWriter,
-    /// Only a higher epoch adopts.
-    AdoptionIsHigher,
     /// Nothing follows a terminal.
     EndIsFinal,
     /// After an outcome that is unknown, what stands is read back.
@@ -117,10 +109,10 @@ rules! {
     NewConnectionIsReadBack,
     /// What was appended behind a gap is taken back.
     GapIsTakenBack,
+    /// So is more than one record that has no place.
+    SeveralHaveNoPlace,
     /// Not only by the writer that has appended it, which may be dead.
     GapIsAnybodys,
-    /// Who is refused after an adoption without an answer asks again: it may be refused by that one.
-    RefusedMayBeOurs,
     /// A hand-over adopts only from where the seam was verified.
     SeamIsTheLast,
     /// A whole answer is ended as done, a part never.
@@ -133,6 +125,8 @@ rules! {
     OfferLapses,
     /// A follower refuses what replaces what it has shown.
     FollowerCompares,
+    /// It refuses a change of the writer that follows another epoch than the one it has shown.
+    MarkNamesWhatItFollows,
     /// It also refuses an end that lies within what it has shown.
     FollowerKnowsItsEnd,
     /// A cursor names the epoch of its entry.

@@ -92,7 +92,7 @@ pub(crate) fn unanswered(now: &mut System, at: usize, bounds: &Bounds) {
             Role::Writes(_) => {
                 writer::answered(now, request.from, through, connection, None, bounds);
             }
-            Role::Takes(_) => taker::answered(now, request.from, record, connection, None, bounds),
+            Role::Takes(_) => taker::answered(now, request.from, record, connection, None),
             Role::Ended(ended) => ended.sent = false,
             Role::Idle | Role::Adopted(_) => {}
         }

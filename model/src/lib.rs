@@ -12,6 +12,7 @@
 //! A model that finds nothing proves little. Each [`Rule`] can be left out, and then a run is found that goes wrong.
 
 mod bounds;
+mod epochs;
 mod faults;
 mod log;
 mod properties;
@@ -23,7 +24,7 @@ mod system;
 mod taker;
 mod writer;
 
-pub use bounds::{Bounds, Epochs, Faults, Rule};
+pub use bounds::{Bounds, Faults, Rule};
 pub use log::{End, Entry, Line, Log, Name, Record, Written};
 pub use properties::*;
 pub use protocol::{Protocol, Step};

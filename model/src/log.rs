@@ -5,8 +5,8 @@
 //! scripts of ends and adoptions look at the last id before they write. All of it lies on one server, so what is lost is
 //! always a suffix of everything.
 
-use streamweld_journal::rules::{Standing, has_its_place};
-use streamweld_journal::{Digest, Epoch, Kind, Refusal, Seq, Tail};
+use streamweld_journal::rules::{Brings, LOOKED_AT, Standing, has_its_place};
+use streamweld_journal::{Adoption, Digest, Epoch, Kind, Refusal, Seq, Tail};
 
 use crate::bounds::Rule;
 
@@ -65,9 +65,34 @@ pub struct Record {
     pub first: Seq,
     /// None in the mark of a change of the writer.
     pub entries: Vec<Entry>,
+    /// In a mark: the epoch that it follows.
+    pub follows: Option<Epoch>,
 }
 
 impl Record {
+    /// The mark of a change of the writer.
+    pub fn mark(writer: Name, adoption: Adoption) -> Self {
+        Self {
+            epoch: adoption.epoch(),
+            writer,
+            first: adoption.last().next(),
+            entries: Vec::new(),
+            follows: Some(adoption.replaces()),
+        }
+    }
+
+    /// What it brings, for whoever follows.
+    pub fn brings(&self, without: Option<Rule>) -> Brings {
+        let follows = match without {
+            Some(Rule::MarkNamesWhatItFollows) => None,
+            _ => self.follows,
+        };
+        match self.entries.is_empty() {
+            true => Brings::Mark { follows },
+            false => Brings::Entries(self.last()),
+        }
+    }
+
     /// Its last entry; for a mark the one it stands behind.
     pub fn last(&self) -> Seq {
         Seq::new(self.first.get() + self.entries.len() as u64 - 1)
@@ -95,7 +120,7 @@ impl Record {
 pub struct End {
     /// What it says.
     pub tail: Tail,
-    /// Entries are missing before its last record.
+    /// One of its last records has no place.
     pub leaves_gap: bool,
     /// Where that record is.
     at: usize,
@@ -120,6 +145,7 @@ impl Log {
             writer,
             first: Seq::FIRST,
             entries: vec![Entry::new(Kind::Open, 0, &[])],
+            follows: None,
         };
         Self {
             records: vec![first],
@@ -168,8 +194,13 @@ impl Log {
         }
     }
 
-    /// The script of an end.
-    pub fn may_end(&self, by: Epoch, expected: Seq, without: Option<Rule>) -> Result<(), Refusal> {
+    /// The script of an end. `None`: it is left open, because the last record has no place.
+    pub fn may_end(
+        &self,
+        by: Epoch,
+        expected: Seq,
+        without: Option<Rule>,
+    ) -> Option<Result<(), Refusal>> {
         let mut standing = self.standing();
         standing.ended &= without != Some(Rule::EndIsFinal);
         let passes = match without {
@@ -183,27 +214,33 @@ impl Log {
         } else {
             expected
         };
-        standing.allows(by, expected)
+        let verdict = standing.allows(by, expected);
+        let at = self.records.len() - 1;
+        let is_stray =
+            at > 0 && !self.records[at].entries.is_empty() && !self.has_its_place(at, without);
+        let is_open = verdict.is_ok() && is_stray && without != Some(Rule::EndHasItsPlace);
+        (!is_open).then_some(verdict)
     }
 
     /// The script of an adoption.
-    pub fn may_adopt(
-        &self,
-        by: Epoch,
-        expected: Seq,
-        without: Option<Rule>,
-    ) -> Result<(), Refusal> {
+    pub fn may_adopt(&self, adoption: Adoption, without: Option<Rule>) -> Result<(), Refusal> {
         let mut standing = self.standing();
         standing.ended &= without != Some(Rule::EndIsFinal);
-        let expected = if without == Some(Rule::AdoptionNamesTheLast) {
-            standing.last
-        } else {
-            expected
+        let by = adoption.epoch();
+        let stands = standing.epoch == by;
+        let fenced = Refusal::Fenced {
+            epoch: standing.epoch,
         };
-        if without == Some(Rule::AdoptionIsHigher) && by == standing.epoch {
-            return standing.allows(by, expected);
+        match without {
+            Some(Rule::AdoptionNamesTheLast) => standing.last = adoption.last(),
+            // The server still takes a higher id only.
+            Some(Rule::AdoptionNamesTheWriter) if standing.epoch < by => {
+                standing.epoch = adoption.replaces();
+            }
+            Some(Rule::AdoptionIsAskedAgain) if stands => return Err(fenced),
+            _ => {}
         }
-        standing.allows_adoption(by, expected)
+        standing.allows_adoption(adoption)
     }
 
     /// How it ends: its newest epoch, and its last record that has entries.
@@ -220,9 +257,21 @@ impl Log {
                 terminal: record.ends(),
                 digest: entry.digest(last),
             },
-            leaves_gap: at > 0 && !self.has_its_place(at, without),
+            leaves_gap: !self.have_their_place(at, without),
             at,
         }
+    }
+
+    /// The last ones through this one.
+    fn have_their_place(&self, at: usize, without: Option<Rule>) -> bool {
+        let looked_at = match without {
+            Some(Rule::SeveralHaveNoPlace) => 2,
+            _ => LOOKED_AT,
+        };
+        let oldest = (at + 2).saturating_sub(looked_at).max(1);
+        let has_its_place =
+            |at: usize| self.records[at].entries.is_empty() || self.has_its_place(at, without);
+        (oldest..=at).all(has_its_place)
     }
 
     fn has_its_place(&self, at: usize, without: Option<Rule>) -> bool {

@@ -3,6 +3,7 @@
 use stateright::{Model, Property};
 
 use crate::bounds::Bounds;
+use crate::epochs;
 use crate::log::Name;
 use crate::properties;
 use crate::replica::Role;
@@ -41,8 +42,8 @@ pub enum Step {
     EndAgain(Name),
     /// A replica has verified the seam of what it was offered.
     Accept(usize),
-    /// A replica asks to adopt.
-    Ask(Name),
+    /// A replica asks to adopt, under an epoch above so many of those that are above the replaced one.
+    Ask(Name, u8),
     /// A new writer goes on.
     GoOn(Name),
     /// A new writer ends it, or has no choice.
@@ -86,9 +87,10 @@ impl Protocol {
         (0..now.wire.len()).any(|at| each(Step::Arrive(at)))
             || (0..self.bounds.replicas).any(|name| {
                 use Step::{
-                    Ask, Begin, Continue, End, EndAgain, GoOn, HearStop, Judge, MissEnd, Produce,
+                    Begin, Continue, End, EndAgain, GoOn, HearStop, Judge, MissEnd, Produce,
                     ReadBack, ReadOn, Send, Told,
                 };
+                let asks = |place| Step::Ask(name, place);
                 let own: &[Step] = match &now.replicas[usize::from(name)].role {
                     Role::Idle => &[Judge(name), MissEnd(name)],
                     Role::Writes(_) => &[
@@ -100,7 +102,7 @@ impl Protocol {
                         HearStop(name),
                         ReadOn(name),
                     ],
-                    Role::Takes(_) => &[Ask(name)],
+                    Role::Takes(_) => &epochs::PLACES.map(asks),
                     Role::Adopted(_) => &[GoOn(name), Begin(name)],
                     Role::Ended(_) => &[EndAgain(name), MissEnd(name), Judge(name)],
                 };
@@ -164,7 +166,7 @@ impl Protocol {
             Step::MissEnd(name) => taker::misses_end(then, name, bounds),
             Step::EndAgain(name) => taker::ends_again(then, name, bounds),
             Step::Accept(at) => taker::accepts(then, at, bounds),
-            Step::Ask(name) => taker::asks(then, name, bounds),
+            Step::Ask(name, place) => taker::asks(then, name, place, bounds),
             Step::GoOn(name) => taker::begins(then, name, true, bounds),
             Step::Begin(name) => taker::begins(then, name, false, bounds),
             Step::Arrive(at) => self.arrive(then, at, true),
@@ -196,13 +198,11 @@ impl Protocol {
             What::Append(record) => Some(())
                 .filter(|()| now.log.takes(record, bounds.without))
                 .map(Ok),
-            What::End(expected, record) => {
-                Some(now.log.may_end(record.epoch, *expected, bounds.without))
-            }
-            What::Adopt(last, epoch, mark) => Some(taker::adopts(now, *last, *epoch, mark, bounds)),
+            What::End(expected, record) => now.log.may_end(record.epoch, *expected, bounds.without),
+            What::Adopt(mark) => taker::adopts(now, mark, bounds),
         };
         let record = request.what.record();
-        if verdict == Some(Ok(())) {
+        if verdict == Some(Ok(())) && !matches!(request.what, What::Adopt(_)) {
             now.log.records.push(record.clone());
         }
         // An append that was not taken proves nothing: the one that stands may be the same.
@@ -217,7 +217,7 @@ impl Protocol {
                 Role::Writes(_) => {
                     writer::answered(now, from, record.last(), connection, answer, bounds);
                 }
-                Role::Takes(_) => taker::answered(now, from, record, connection, answer, bounds),
+                Role::Takes(_) => taker::answered(now, from, record, connection, answer),
                 Role::Ended(ended) => ended.sent = false,
                 Role::Idle | Role::Adopted(_) => {}
             }

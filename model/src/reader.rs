@@ -1,6 +1,6 @@
 //! Somebody who reads on a replica that writes nothing: `crates/journal-redis/src/follow.rs`.
 
-use streamweld_journal::rules::{Continues, continues};
+use streamweld_journal::rules::{Continues, Shown, continues};
 use streamweld_journal::{Epoch, Seq};
 
 use crate::bounds::{Bounds, Rule};
@@ -13,7 +13,7 @@ pub struct Reader {
     pub entries: Vec<Written>,
     /// It follows, or was broken off and may come back.
     pub follows: bool,
-    /// The epoch of the last record.
+    /// The epoch of the latest writer.
     epoch: Epoch,
     /// The last record that was read.
     behind: (bool, Epoch, Seq),
@@ -33,6 +33,20 @@ impl Default for Reader {
 impl Reader {
     fn received(&self) -> Seq {
         Seq::new(self.entries.len() as u64)
+    }
+
+    fn shown(&self) -> Shown {
+        Shown {
+            received: self.received(),
+            entry: self.entries.last().map_or(Epoch::FIRST, |it| it.0),
+            writer: self.epoch,
+        }
+    }
+
+    pub(crate) fn epochs(&mut self, visit: &mut impl FnMut(&mut Epoch)) {
+        self.entries.iter_mut().for_each(|it| visit(&mut it.0));
+        visit(&mut self.epoch);
+        visit(&mut self.behind.1);
     }
 
     /// It was shown an end.
@@ -66,13 +80,23 @@ impl Reader {
         let newest = log.records.last()?;
         let before = self.clone();
         match continues(
-            self.epoch,
-            self.received(),
+            self.shown(),
             newest.epoch,
             newest.first,
-            newest.entries.is_empty(),
+            newest.brings(bounds.without),
         ) {
-            Continues::Gap => return self.follow(log, bounds),
+            Continues::Gap => {
+                _ = self.follow(log, bounds);
+                // Reading goes by ids, and never comes to what has a lower one than what was shown and lost.
+                let still = continues(
+                    self.shown(),
+                    newest.epoch,
+                    newest.first,
+                    newest.brings(bounds.without),
+                );
+                self.follows &= still != Continues::Gap || newest.epoch >= self.epoch;
+                return (*self != before).then_some(());
+            }
             Continues::Not | Continues::Yes => self.follows = self.shows(newest, bounds),
         }
         if newest.last() == self.received() && !newest.entries.is_empty() {
@@ -109,11 +133,10 @@ impl Reader {
     fn shows(&mut self, record: &Record, bounds: &Bounds) -> bool {
         let received = self.received();
         match continues(
-            self.epoch,
-            received,
+            self.shown(),
             record.epoch,
             record.first,
-            record.entries.is_empty(),
+            record.brings(bounds.without),
         ) {
             Continues::Yes => {}
             Continues::Not if bounds.without == Some(Rule::FollowerCompares) => {}

@@ -125,8 +125,8 @@ pub struct Taker {
     pub why: Why,
     /// The epoch of the writer that is to be replaced.
     pub gone: Epoch,
-    /// An adoption had no answer.
-    pub may_be_ours: bool,
+    /// What it is to be written under, from when that was asked for.
+    pub by: Option<Epoch>,
     /// One is under way.
     pub sent: bool,
 }

@@ -2,7 +2,8 @@
 
 use streamweld_journal::{Epoch, Kind, Seq};
 
-use crate::bounds::{Bounds, Epochs, Faults, Rule};
+use crate::bounds::{Bounds, Faults, Rule};
+use crate::epochs;
 use crate::log::{Entry, Line, Log, Name, Record, Written};
 use crate::reader::Reader;
 use crate::replica::{Ended, Life, Replica, Role, Writer};
@@ -32,8 +33,6 @@ pub struct System {
     pub left: Faults,
     /// Lines there have been.
     pub lines: Line,
-    /// The highest epoch that anybody has asked for.
-    pub highest: Epoch,
 }
 
 /// Something that is under way to the journal.
@@ -56,15 +55,15 @@ pub enum What {
     Append(Record),
     /// The end, behind this entry.
     End(Seq, Record),
-    /// A change of the writer, behind this entry of a writer of this epoch.
-    Adopt(Seq, Epoch, Record),
+    /// A change of the writer: its mark.
+    Adopt(Record),
 }
 
 impl What {
     /// What would be put into the log.
     pub fn record(&self) -> &Record {
         match self {
-            Self::Append(record) | Self::End(_, record) | Self::Adopt(_, _, record) => record,
+            Self::Append(record) | Self::End(_, record) | Self::Adopt(record) => record,
         }
     }
 }
@@ -115,7 +114,6 @@ impl System {
             acknowledged: None,
             left: bounds.faults,
             lines: 1,
-            highest: Epoch::FIRST,
         }
     }
 
@@ -135,14 +133,13 @@ impl System {
         self.replicas[usize::from(name)].life != Life::Up
     }
 
-    /// The epoch for whoever adopts what stands under `epoch`.
-    pub fn next_epoch(&mut self, epoch: Epoch, bounds: &Bounds) -> Epoch {
-        let next = match bounds.epochs {
-            Epochs::Next => epoch.next(),
-            Epochs::Fresh => epoch.max(self.highest).next(),
-        };
-        self.highest = self.highest.max(next);
-        next
+    /// An epoch for whoever replaces the writer of `gone`, in one of the places where it may lie. Where it is just the next
+    /// one, there is one.
+    pub fn epoch_above(&mut self, gone: Epoch, place: u8, bounds: &Bounds) -> Option<Epoch> {
+        match bounds.without {
+            Some(Rule::EpochIsFresh) => (place == 0).then(|| gone.above(0)),
+            _ => epochs::fresh(self, gone, place),
+        }
     }
 
     /// A line for whoever begins to produce.
@@ -195,12 +192,15 @@ impl System {
         self.show(&stands, bounds);
     }
 
-    /// The log has changed: whoever reads elsewhere is shown what it holds, and a stop is answered.
+    /// A step is over. The log may have changed: whoever reads elsewhere is shown what it holds, and a stop is answered.
     pub fn settle(&mut self, bounds: &Bounds) {
         let stands = self.log.entries(bounds.without);
         self.show(&stands, bounds);
         if self.stop && self.acknowledged.is_none() {
             self.acknowledged = self.log.end();
+        }
+        if bounds.without != Some(Rule::EpochIsFresh) {
+            epochs::renumber(self);
         }
     }
 }

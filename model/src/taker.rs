@@ -1,9 +1,9 @@
 //! What a replica does that adopts a generation: `crates/generation/src/takeover.rs`, and the hand-over.
 
 use streamweld_journal::rules::adoptable;
-use streamweld_journal::{Epoch, Kind, Refusal, Seq, Tail};
+use streamweld_journal::{Adoption, Epoch, Kind, Refusal, Seq, Tail};
 
-use crate::bounds::{Bounds, Epochs, Rule};
+use crate::bounds::{Bounds, Rule};
 use crate::log::{Entry, Name, Record};
 use crate::replica::{Adopted, Ended, Role, Taker, Why, Writer, events};
 use crate::system::{System, What};
@@ -59,6 +59,7 @@ pub(crate) fn ends_again(now: &mut System, name: Name, bounds: &Bounds) -> Optio
         writer: name,
         first: last.next(),
         entries: entries.map(|it| it.1).collect(),
+        follows: None,
     };
     now.send(name, What::End(last, record));
     Some(())
@@ -94,15 +95,32 @@ pub(crate) fn takes(now: &mut System, name: Name, why: Why, gone: Epoch) -> Opti
     *role = Role::Takes(Taker {
         why,
         gone,
-        may_be_ours: false,
+        by: None,
         sent: false,
     });
     Some(())
 }
 
-/// It looks how the log ends, and asks to adopt it from there.
-pub(crate) fn asks(now: &mut System, name: Name, bounds: &Bounds) -> Option<()> {
-    matches!(now.up(name)?, Role::Takes(taker) if !taker.sent).then_some(())?;
+/// It looks how the log ends, and asks to adopt it from there, under an epoch that it chooses once.
+pub(crate) fn asks(now: &mut System, name: Name, place: u8, bounds: &Bounds) -> Option<()> {
+    let Role::Takes(taker) = now.up(name)? else {
+        return None;
+    };
+    if taker.sent {
+        return None;
+    }
+    match taker.by {
+        None => {
+            let gone = taker.gone;
+            let by = now.epoch_above(gone, place, bounds)?;
+            let Role::Takes(taker) = now.role(name) else {
+                return None;
+            };
+            taker.by = Some(by);
+        }
+        Some(_) if place > 0 => return None,
+        Some(_) => {}
+    }
     let end = now.log.ends(None, bounds.without)?;
     let Role::Takes(taker) = now.up(name)? else {
         return None;
@@ -113,20 +131,12 @@ pub(crate) fn asks(now: &mut System, name: Name, bounds: &Bounds) -> Option<()> 
         }
         _ => None,
     };
-    let from = adoptable(&end.tail, taker.gone, taker.may_be_ours);
-    let from = from.filter(|(last, _)| seam.is_none_or(|seam| seam == *last));
-    let Some((last, epoch)) = from else {
-        *now.role(name) = Role::Idle;
-        return Some(());
-    };
-    taker.sent = true;
-    let mark = Record {
-        epoch: now.next_epoch(epoch, bounds),
-        writer: name,
-        first: last.next(),
-        entries: Vec::new(),
-    };
-    now.send(name, What::Adopt(last, epoch, mark));
+    let adoption = adoptable(&end.tail, taker.gone, taker.by?, seam);
+    taker.sent = adoption.is_some();
+    match adoption {
+        Some(adoption) => now.send(name, What::Adopt(Record::mark(name, adoption))),
+        None => *now.role(name) = Role::Idle,
+    }
     Some(())
 }
 
@@ -137,16 +147,14 @@ pub(crate) fn answered(
     mark: &Record,
     connection: u8,
     answer: Option<Result<(), Refusal>>,
-    bounds: &Bounds,
 ) {
     let Role::Takes(taker) = now.role(name) else {
         return;
     };
     taker.sent = false;
     match answer {
-        None => taker.may_be_ours = true,
-        // The one that had no answer may have come in between.
-        Some(Err(_)) if taker.may_be_ours && bounds.without != Some(Rule::RefusedMayBeOurs) => {}
+        // It may stand, or come to. It asks for the same again.
+        None => {}
         Some(Err(_)) => *now.role(name) = Role::Idle,
         Some(Ok(())) => {
             let adopted = Adopted {
@@ -230,22 +238,16 @@ pub(crate) fn begins(now: &mut System, name: Name, goes_on: bool, bounds: &Bound
     Some(())
 }
 
-/// The script of an adoption.
+/// The script of an adoption. One that stands already changes nothing.
 pub(crate) fn adopts(
-    now: &System,
-    last: Seq,
-    epoch: Epoch,
+    now: &mut System,
     mark: &Record,
     bounds: &Bounds,
-) -> Result<(), Refusal> {
-    now.log.may_adopt(mark.epoch, last, bounds.without)?;
-    let names_epoch =
-        bounds.epochs == Epochs::Fresh && bounds.without != Some(Rule::AdoptionNamesTheEpoch);
-    let standing = now.log.standing();
-    if names_epoch && standing.epoch != epoch {
-        return Err(Refusal::Fenced {
-            epoch: standing.epoch,
-        });
+) -> Option<Result<(), Refusal>> {
+    let adoption = Adoption::new(mark.follows?, mark.last(), mark.epoch);
+    let verdict = now.log.may_adopt(adoption, bounds.without);
+    if verdict.is_ok() && now.log.standing().epoch != mark.epoch {
+        now.log.records.push(mark.clone());
     }
-    Ok(())
+    Some(verdict)
 }

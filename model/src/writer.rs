@@ -55,6 +55,7 @@ pub(crate) fn send(now: &mut System, name: Name, bounds: &Bounds) -> Option<()> 
         writer: name,
         first: writer.stands.next(),
         entries: writer.behind(writer.stands),
+        follows: None,
     };
     let what = if record.ends() {
         What::End(writer.stands, record)

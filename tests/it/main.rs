@@ -25,6 +25,7 @@ mod idempotency;
 mod journal_loss;
 mod lagging;
 mod listed_origins;
+mod machine;
 mod mcp;
 mod migration;
 mod orphan;

@@ -5,6 +5,7 @@
 
 mod dependencies;
 mod documents;
+mod faults;
 mod promises;
 mod sources;
 mod tree;

@@ -1,10 +1,10 @@
 //! The real binary, run as a process of its own.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +19,24 @@ use crate::client::{Client, patience};
 pub struct Process {
     child: Child,
     output: watch::Receiver<String>,
+    reading: Arc<Reading>,
+}
+
+/// Whether its output is read. What it is told takes effect with the next line.
+#[derive(Debug, Default)]
+struct Reading {
+    how: Mutex<Read>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Read {
+    #[default]
+    On,
+    /// By nobody, who may come back.
+    Held,
+    /// Never again: its pipe is closed.
+    Closed,
 }
 
 impl Process {
@@ -51,6 +69,15 @@ impl Process {
         Self::spawn(command)
     }
 
+    /// `streamweld serve` as [`Process::serve`], with these variables and no others.
+    ///
+    /// # Panics
+    /// As [`Process::run`].
+    #[must_use]
+    pub fn serve_with(variables: &[(&str, &str)], arguments: &[&str]) -> Self {
+        Self::run_with(&[&LISTEN[..], arguments].concat(), variables)
+    }
+
     /// `streamweld serve` as [`Process::serve`], with no more than so many descriptors.
     ///
     /// # Panics
@@ -76,9 +103,16 @@ impl Process {
             .spawn()
             .expect("it starts");
         let (append, output) = watch::channel(String::new());
-        follow(child.stdout.take().expect("piped"), append.clone());
-        follow(child.stderr.take().expect("piped"), append);
-        Self { child, output }
+        let reading = Arc::new(Reading::default());
+        let stdout = child.stdout.take().expect("piped");
+        follow(stdout, append.clone(), Arc::clone(&reading));
+        let stderr = child.stderr.take().expect("piped");
+        follow(stderr, append, Arc::clone(&reading));
+        Self {
+            child,
+            output,
+            reading,
+        }
     }
 
     /// The number of the process.
@@ -148,6 +182,21 @@ impl Process {
         }
     }
 
+    /// Reads what it writes no further, so that its pipes fill.
+    pub fn hold_output(&self) {
+        self.reading.set(Read::Held);
+    }
+
+    /// Reads on.
+    pub fn read_output(&self) {
+        self.reading.set(Read::On);
+    }
+
+    /// Closes its pipes, with its next line.
+    pub fn close_output(&self) {
+        self.reading.set(Read::Closed);
+    }
+
     /// Waits until it has ended, and gives how and everything that it wrote.
     ///
     /// # Panics
@@ -162,6 +211,7 @@ impl Process {
             }
         };
         let status = patience(ended).await;
+        self.read_output();
         // Both ends of its output are closed then, and so are the threads that follow them.
         while patience(self.output.changed()).await.is_ok() {}
         (status, self.output())
@@ -176,11 +226,36 @@ impl Drop for Process {
     }
 }
 
-fn follow(pipe: impl Read + Send + 'static, append: watch::Sender<String>) {
+impl Reading {
+    fn set(&self, how: Read) {
+        let mut set = self.how.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is closed stays so.
+        if *set != Read::Closed {
+            *set = how;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Waits while nobody reads. Says whether it goes on.
+    fn goes_on(&self) -> bool {
+        let how = self.how.lock().unwrap_or_else(PoisonError::into_inner);
+        let how = self.changed.wait_while(how, |how| *how == Read::Held);
+        *how.unwrap_or_else(PoisonError::into_inner) == Read::On
+    }
+}
+
+fn follow(
+    pipe: impl io::Read + Send + 'static,
+    append: watch::Sender<String>,
+    reading: Arc<Reading>,
+) {
     thread::spawn(move || {
         let mut pipe = BufReader::new(pipe);
         let mut line = String::new();
-        while let Ok(1..) = pipe.read_line(&mut line) {
+        while reading.goes_on() {
+            let Ok(1..) = pipe.read_line(&mut line) else {
+                return;
+            };
             append.send_modify(|output| output.push_str(&line));
             line.clear();
         }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    BodyDigest, Call, Claim, Closed, Epoch, Follow, Found, Journal, Kept, Key, Memory,
+    Adoption, BodyDigest, Call, Claim, Closed, Follow, Found, Journal, Kept, Key, Memory,
     MemoryConfig, Mirrored, Notice, Open, OpenRefusal, Order, Ordered, Outcome, Reader, Refusal,
     Replica, Seq, Step, StreamId, Tail, Unreachable, Usage, View, Window, WindowConfig,
 };
@@ -303,15 +303,16 @@ impl Journal for Linked {
     fn adopt(
         &self,
         id: StreamId,
-        expected_last: Seq,
-        epoch: Epoch,
+        adoption: Adoption,
         now: SystemTime,
     ) -> Call<'_, Outcome<Refusal>> {
         if !self.wrote(id) {
             // A third one is always quicker, and its end does not come through.
-            return Call::answered(Outcome::No(Refusal::Fenced { epoch }));
+            return Call::answered(Outcome::No(Refusal::Fenced {
+                epoch: adoption.epoch().above(0),
+            }));
         }
-        self.link.memory.adopt(id, expected_last, epoch, now)
+        self.link.memory.adopt(id, adoption, now)
     }
 
     fn claim(

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use crate::alarm::Alarm;
 use crate::counters::{AppendLabels, Counters};
 use crate::happening::Happening;
+use crate::steady::steady_now;
 
 /// How much of a suffix that the journal cannot take is kept for healing.
 #[derive(Clone, Debug)]
@@ -319,8 +320,7 @@ impl<'a> Committer<'a> {
             return false;
         }
         let outcome = if self.ending {
-            let now = SystemTime::now();
-            self.journal.finish(self.window, self.stands, now)
+            self.journal.finish(self.window, self.stands, steady_now())
         } else {
             self.journal.append(self.window, self.stands, through)
         };

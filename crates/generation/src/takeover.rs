@@ -1,6 +1,6 @@
 //! Ending a generation that nobody writes.
 //!
-//! The log decides. Whoever adopts it from exactly its last entry, under a later epoch, writes its end; an owner that
+//! The log decides. Whoever adopts it from exactly its last entry and writer, under a fresh epoch, writes its end; an owner that
 //! was only out of touch is refused from then on, and so is everybody else who tries. What is written here is read as
 //! if any other replica had written it: the end goes into a window of its own, behind what stands, and no reader sees
 //! it before the journal has it. Continuing such an answer would begin with the same adoption.
@@ -62,8 +62,9 @@ pub async fn take_over(
     keep_on: impl Fn() -> bool,
 ) -> TakenOver {
     let journal = &*shared.journal;
-    let (epoch, last) = match adopt(journal, id, log.epoch, &keep_on).await {
-        Ok(adopted) => adopted,
+    let epoch = log.epoch.fresh();
+    let last = match adopt(journal, id, (log.epoch, epoch), None, &keep_on).await {
+        Ok(last) => last,
         Err(outcome) => return outcome,
     };
     let label: Option<Label> = serde_json::from_slice(&log.label).ok();
@@ -109,30 +110,28 @@ pub async fn take_over(
     outcome
 }
 
-/// Adopts a log that is still written under the epoch `gone`. Gives the new epoch, and the last entry.
+/// Adopts a log that is still written under the epoch `gone`, to be written under `by`, which is [fresh](Epoch::fresh);
+/// from exactly `seam`, where that is given. Gives the last entry.
 ///
 /// # Errors
 /// It is not this process' now.
 pub async fn adopt(
     journal: &dyn Journal,
     id: StreamId,
-    gone: Epoch,
+    (gone, by): (Epoch, Epoch),
+    seam: Option<Seq>,
     keep_on: impl Fn() -> bool,
-) -> Result<(Epoch, Seq), TakenOver> {
-    // Nobody else's, or perhaps this process' own after an adoption without an answer.
-    let mut may_be_ours = false;
+) -> Result<Seq, TakenOver> {
     loop {
         if let Ok(tail) = journal.tail(id).await {
-            let Some((last, epoch)) = adoptable(&tail, gone, may_be_ours) else {
+            let Some(adoption) = adoptable(&tail, gone, by, seam) else {
                 return Err(TakenOver::NotOurs);
             };
-            let next = epoch.next();
-            match journal.adopt(id, last, next, SystemTime::now()).await {
-                Outcome::Yes => return Ok((next, last)),
-                // The one that had no answer may have come in between. Nobody else would end what this process has.
-                Outcome::No(_) if may_be_ours => {}
+            match journal.adopt(id, adoption, SystemTime::now()).await {
+                Outcome::Yes => return Ok(adoption.last()),
                 Outcome::No(_) => return Err(TakenOver::NotOurs),
-                Outcome::Unknown => may_be_ours = true,
+                // It may stand, or come to. Then it does when the same is asked for again.
+                Outcome::Unknown => {}
             }
         }
         if !keep_on() {

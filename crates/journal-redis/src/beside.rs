@@ -97,7 +97,7 @@ mod tests {
 
     /// Records of an epoch, from one entry to another; a mark, where they are the wrong way round. Each has its place beside it.
     #[track_caller]
-    fn check(records: &[(u32, u64, u64)], through: u64, expected: &[u8]) {
+    fn check(records: &[(u64, u64, u64)], through: u64, expected: &[u8]) {
         let mut walk = Walk::default();
         for (place, (epoch, first, last)) in (0..).zip(records) {
             let entries = (*first..=*last).map(|seq| Entry {
@@ -112,6 +112,7 @@ mod tests {
                 entries: entries.collect(),
                 bytes: &[],
                 terminal: None,
+                follows: None,
             };
             if !walk.goes_on(&record, Seq::new(through), Some(vec![place])) {
                 break;

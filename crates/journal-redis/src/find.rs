@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use redis::Value;
-use streamweld_journal::rules::{Continues, continues};
+use streamweld_journal::rules::{self, Continues, continues};
 use streamweld_journal::{
     Access, Epoch, Found, Level, MirrorError, Seq, StreamId, Unreachable, Window, WindowConfig,
 };
@@ -185,7 +185,7 @@ impl Inner {
 /// How far a window has been filled.
 pub(crate) struct Place {
     next: Next,
-    /// The epoch of the last record.
+    /// The epoch of the latest writer.
     epoch: Epoch,
     /// All of the log is known to be at the level.
     sure: bool,
@@ -229,14 +229,16 @@ impl Place {
         if window.received() == Seq::ZERO && record.first > Seq::FIRST {
             window.begin_after(Seq::new(record.first.get() - 1));
         }
-        let received = window.received();
-        // What comes before the first record nobody has asked for.
-        let shown = match self.next {
-            Next::Holding(_) => record.epoch,
-            Next::Behind(_) => self.epoch,
+        let shown = rules::Shown {
+            received: window.received(),
+            entry: window.epoch(),
+            // What comes before the first record nobody has asked for.
+            writer: match self.next {
+                Next::Holding(_) => record.epoch,
+                Next::Behind(_) => self.epoch,
+            },
         };
-        let is_mark = record.entries.is_empty();
-        match continues(shown, received, record.epoch, record.first, is_mark) {
+        match continues(shown, record.epoch, record.first, record.brings()) {
             Continues::Yes => {}
             Continues::Gap => return Shown::Gap,
             Continues::Not => return Shown::Broken,
@@ -261,6 +263,13 @@ impl Place {
             });
         }
         Shown::Yes
+    }
+
+    /// Whether a record that was heard is one that reading never comes to: it is not among what was read, and has a lower
+    /// epoch than what was shown, and has been lost.
+    pub(crate) fn has_passed(&mut self, window: &Window, bytes: &[u8]) -> bool {
+        self.show(window, bytes) == Shown::Gap
+            && record::decode(bytes).is_ok_and(|record| record.epoch < self.epoch)
     }
 }
 
@@ -299,20 +308,20 @@ const PAGE: usize = 32;
 mod tests {
     use std::time::UNIX_EPOCH;
 
-    use streamweld_journal::{Kind, TerminalParts};
+    use streamweld_journal::{Adoption, Kind, TerminalParts};
 
     use super::*;
 
-    fn epoch(number: u32) -> Epoch {
+    fn epoch(number: u64) -> Epoch {
         Epoch::new(number).expect("it is none but 0")
     }
 
-    fn window(id: StreamId, by: u32) -> Arc<Window> {
+    fn window(id: StreamId, by: u64) -> Arc<Window> {
         Window::new(id, epoch(by), UNIX_EPOCH, WindowConfig::default())
     }
 
     /// What a writer of this epoch appends behind `after`: so many entries, and perhaps an end.
-    fn record(id: StreamId, by: u32, after: u64, entries: u64, ends: bool) -> Vec<u8> {
+    fn record(id: StreamId, by: u64, after: u64, entries: u64, ends: bool) -> Vec<u8> {
         let writer = window(id, by);
         writer.begin_after(Seq::new(after));
         for place in 0..entries {
@@ -353,7 +362,7 @@ mod tests {
         let id = StreamId::generate(UNIX_EPOCH);
         let (first, mark) = (
             record(id, 1, 0, 2, false),
-            record::mark(epoch(2), Seq::new(2)),
+            record::change(Adoption::new(epoch(1), Seq::new(2), epoch(2))),
         );
         let later = record(id, 2, 2, 1, false);
         check(id, &[first.clone(), mark, later.clone()], Shown::Yes);
@@ -367,13 +376,53 @@ mod tests {
         check(id, &[record(id, 7, 4, 2, false)], Shown::Yes);
     }
 
+    /// The takeover was lost, with what it had written. The writer from before has come as far, and is taken over in its
+    /// turn, whichever of the two epochs is the higher.
+    #[test]
+    fn a_change_that_follows_what_was_not_shown_is_none_that_continues() {
+        let id = StreamId::generate(UNIX_EPOCH);
+        let change = |of, last, by| {
+            let adoption = Adoption::new(epoch(of), Seq::new(last), epoch(by));
+            record::change(adoption)
+        };
+        let shown = [
+            record(id, 1, 0, 2, false),
+            change(1, 2, 5),
+            record(id, 5, 2, 2, false),
+        ];
+        let with = |more: &[Vec<u8>]| [&shown[..], more].concat();
+        check(id, &with(&[change(1, 4, 7)]), Shown::Gap);
+        check(id, &with(&[change(5, 4, 7)]), Shown::Yes);
+        let lower = [change(1, 4, 3), record(id, 3, 4, 1, false)];
+        check(id, &with(&lower), Shown::Gap);
+        let within = [change(1, 2, 3), record(id, 3, 2, 3, false)];
+        check(id, &with(&within), Shown::Gap);
+        // Of a takeover that was lost, only its mark was heard: the writer from before goes on, or is taken over anew.
+        let heard = &shown[..2];
+        let with = |more: &[Vec<u8>]| [heard, more].concat();
+        check(id, &with(&[record(id, 1, 2, 1, false)]), Shown::Yes);
+        check(id, &with(&[change(1, 2, 7)]), Shown::Yes);
+        check(id, &with(&[record(id, 3, 2, 1, false)]), Shown::Gap);
+    }
+
+    /// Where the log stands is published as well.
+    #[test]
+    fn a_stand_behind_a_change_that_was_not_heard_is_a_gap() {
+        let id = StreamId::generate(UNIX_EPOCH);
+        let first = record(id, 1, 0, 2, false);
+        let stand = |by, last| record::stand(epoch(by), Seq::new(last));
+        check(id, &[first.clone(), stand(1, 2)], Shown::Yes);
+        check(id, &[first.clone(), stand(1, 3)], Shown::Gap);
+        check(id, &[first, stand(5, 2)], Shown::Gap);
+    }
+
     /// The takeover was lost, with what it had written, and the writer from before has ended what was left.
     #[test]
     fn an_end_within_what_was_shown_ends_something_else() {
         let id = StreamId::generate(UNIX_EPOCH);
         let (first, mark) = (
             record(id, 1, 0, 2, false),
-            record::mark(epoch(2), Seq::new(2)),
+            record::change(Adoption::new(epoch(1), Seq::new(2), epoch(2))),
         );
         let lost = record(id, 2, 2, 2, false);
         let end = record(id, 1, 2, 1, true);

@@ -425,7 +425,10 @@ impl Follower {
                     State::Caught(LIVE) => LIVE,
                     _ => self.wanted.looks.load(Ordering::Acquire),
                 };
-                self.read(inner, look).await
+                match self.read(inner, look).await {
+                    Next::GoOn if self.place.has_passed(&self.window, record) => self.broken(),
+                    next => next,
+                }
             }
             Shown::Broken => self.broken(),
         }

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_journal::{
-    BodyDigest, Call, Check, Claim, Earlier, Epoch, Found, Journal, Kept, Key, Level, Notice, Open,
-    OpenRefusal, Order, Ordered, Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable,
+    Adoption, BodyDigest, Call, Check, Claim, Earlier, Found, Journal, Kept, Key, Level, Notice,
+    Open, OpenRefusal, Order, Ordered, Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable,
     Usage, Window, Word,
 };
 use tokio_util::task::AbortOnDropHandle;
@@ -215,11 +215,10 @@ impl Journal for RedisJournal {
     fn adopt(
         &self,
         id: StreamId,
-        expected_last: Seq,
-        epoch: Epoch,
+        adoption: Adoption,
         _now: SystemTime,
     ) -> Call<'_, Outcome<Refusal>> {
-        Call::under_way(self.inner.adopt(id, expected_last, epoch))
+        Call::under_way(self.inner.adopt(id, adoption))
     }
 
     fn claim(

@@ -118,7 +118,7 @@ impl Inner {
         seq: Seq,
         count: usize,
     ) -> Result<Answer<Entries>, Unreachable> {
-        let mut epoch = u64::from(Epoch::FIRST.get());
+        let mut epoch = Epoch::FIRST.get();
         loop {
             let read = self.range(keys, &format!("{epoch}-{seq}"), count).await?;
             let first = read.value.first().filter(|(id, _)| id != LAST_ID);

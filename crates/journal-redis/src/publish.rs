@@ -83,7 +83,7 @@ impl Inner {
             if !live.readers.any() || live.seen.is_none() {
                 return;
             }
-            (Arc::clone(&live.keys), record::mark(live.epoch, live.last))
+            (Arc::clone(&live.keys), record::stand(live.epoch, live.last))
         };
         match self.nodes.appends(id).connection() {
             Some(connection) => self.publish(id, connection, &keys, &mark),

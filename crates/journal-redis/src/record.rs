@@ -5,10 +5,11 @@
 //! it to [`Window::mirror`] whether the content continues what stands.
 //!
 //! ```text
-//! version  u8      1
-//! epoch    u32     of the writer, all numbers big-endian
+//! version  u8      2, or 1, which is read as well (the script of an end reads as far as `first`)
+//! epoch    u64     of the writer, all numbers big-endian; u32 in version 1
 //! first    u64     the sequence of the first entry
-//! count    u32     entries; none in the mark of a change of the writer
+//! count    u32     entries; none in a mark: that of a change of the writer, or one that says where the log stands
+//! follows  u64     in a mark: the epoch of what it stands behind; not in version 1
 //! entries          count times: kind u8, length u32, nanoseconds since 1970 u64
 //! terminal u8      0, or 1 and then: kind u8, nanoseconds u64, id_at u64 (all ones: none),
 //!                  code u16 (all ones: none) and its text, lines u32 and bytes, ending u32 and bytes
@@ -18,8 +19,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use streamweld_journal::rules::Brings;
 use streamweld_journal::{
-    Batch, Digest, Entry, Epoch, Kind, MirrorError, Mirrored, Seq, Terminal, Window,
+    Adoption, Batch, Digest, Entry, Epoch, Kind, MirrorError, Mirrored, Seq, Terminal, Window,
 };
 
 /// A decoded batch; its blocks are borrowed.
@@ -35,6 +37,8 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
     /// What the last entry is, if that is a terminal.
     pub terminal: Option<Terminal>,
+    /// In a mark: the epoch of what it stands behind. Version 1 did not tell.
+    pub follows: Option<Epoch>,
 }
 
 /// Bytes that are no record of a version that is known here.
@@ -76,27 +80,40 @@ pub fn encode(batch: &Batch, epoch: Epoch) -> Vec<u8> {
     out
 }
 
-/// The record without entries that marks a change of the writer: from here on `epoch` writes, and `last` is the last
-/// entry of those before.
-pub fn mark(epoch: Epoch, last: Seq) -> Vec<u8> {
-    let mut out = Vec::with_capacity(HEAD + 1);
+/// The record without entries that marks a change of the writer.
+pub fn change(adoption: Adoption) -> Vec<u8> {
+    mark(adoption.epoch(), adoption.last(), adoption.replaces())
+}
+
+/// The record without entries that says where a log stands that is written under `epoch`. It is published and not stored.
+pub fn stand(epoch: Epoch, last: Seq) -> Vec<u8> {
+    mark(epoch, last, epoch)
+}
+
+fn mark(epoch: Epoch, last: Seq, follows: Epoch) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEAD + FOLLOWS + 1);
     put_head(&mut out, epoch, last.next(), 0);
+    out.extend_from_slice(&follows.get().to_be_bytes());
     out.push(0);
     out
 }
 
-/// Reads what [`encode`] and [`mark`] write.
+/// Reads what [`encode`], [`change`] and [`stand`] write, and wrote in version 1.
 ///
 /// # Errors
 /// When it is anything else. That the blocks are what a window stores is not looked at here.
 pub fn decode(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
     let mut rest = Rest(bytes);
-    if rest.u8()? != VERSION {
-        return Err(BadRecord);
-    }
-    let epoch = Epoch::new(rest.u32()?).ok_or(BadRecord)?;
+    let version = rest.u8()?;
+    let epoch = match version {
+        VERSION => rest.epoch()?,
+        NARROW => Epoch::new(rest.u32()?.into()).ok_or(BadRecord)?,
+        _ => return Err(BadRecord),
+    };
     let first = rest.u64()?;
     let count = rest.u32()? as usize;
+    let follows = (count == 0 && version == VERSION).then(|| rest.epoch());
+    let follows = follows.transpose()?;
     // Entries after the last sequence there can be would wrap around.
     let Some(behind) = first.checked_add(count as u64).filter(|_| first != 0) else {
         return Err(BadRecord);
@@ -132,6 +149,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
         entries,
         bytes: rest.0,
         terminal,
+        follows,
     })
 }
 
@@ -148,6 +166,16 @@ impl Record<'_> {
             bytes: self.bytes,
             terminal: self.terminal.as_ref(),
         })
+    }
+
+    /// What it brings, for whoever follows.
+    pub fn brings(&self) -> Brings {
+        match self.entries.last() {
+            Some(last) => Brings::Entries(last.seq),
+            None => Brings::Mark {
+                follows: self.follows,
+            },
+        }
     }
 
     /// The last entry with the digest of its block; `None` when there are no entries.
@@ -188,6 +216,10 @@ impl<'a> Rest<'a> {
 
     fn u64(&mut self) -> Result<u64, BadRecord> {
         Ok(u64::from_be_bytes(self.array()?))
+    }
+
+    fn epoch(&mut self) -> Result<Epoch, BadRecord> {
+        Epoch::new(self.u64()?).ok_or(BadRecord)
     }
 
     fn kind(&mut self) -> Result<Kind, BadRecord> {
@@ -285,8 +317,11 @@ fn terminal_len(terminal: &Terminal) -> usize {
     1 + 8 + 8 + 2 + code + 4 + terminal.lines.len() + 4 + terminal.ending.len()
 }
 
-const VERSION: u8 = 1;
-const HEAD: usize = 1 + 4 + 8 + 4;
+const VERSION: u8 = 2;
+/// Its epochs were counted.
+const NARROW: u8 = 1;
+const HEAD: usize = 1 + 8 + 8 + 4;
+const FOLLOWS: usize = 8;
 const ENTRY: usize = 1 + 4 + 8;
 
 // By path, because the fuzz target includes this file by path, and its formatter looks for the tests then too.

@@ -449,7 +449,7 @@ mod tests {
     use super::*;
     use crate::keys::Prefix;
 
-    fn window(id: StreamId, epoch: u32) -> Arc<Window> {
+    fn window(id: StreamId, epoch: u64) -> Arc<Window> {
         let (epoch, now) = (Epoch::new(epoch).unwrap(), SystemTime::now());
         let window = Window::new(id, epoch, now, WindowConfig::default());
         let mut staging = window.stage(now);

@@ -1,7 +1,7 @@
 //! Reading back what really stands: the answer to every doubt.
 
 use redis::Value;
-use streamweld_journal::rules::has_its_place;
+use streamweld_journal::rules::{LOOKED_AT, has_its_place};
 use streamweld_journal::{Digest, Epoch, Seq, StreamId, Tail, Unreachable};
 
 use crate::journal::Inner;
@@ -17,7 +17,7 @@ struct End {
     digest: Digest,
     /// That record.
     record: Vec<u8>,
-    /// It has no place behind what comes before it.
+    /// It has no place behind what comes before it, or something close before it has none.
     is_stray: bool,
     connection: u64,
 }
@@ -32,8 +32,9 @@ impl Inner {
     /// What stands, read on the connection that appends go by, so behind everything sent before. What is not at the
     /// level stands only once it is.
     ///
-    /// The last record may have been appended when what it was to follow was lost already: nobody is shown it. Whoever
-    /// meets it takes it back, for its writer may be gone; one that is not appends it again, behind what does stand.
+    /// The last records may have been appended when what they were to follow was lost already: nobody is shown them.
+    /// Whoever meets them takes them back, for their writer may be gone; one that is not appends them again, behind what
+    /// does stand.
     pub(crate) async fn tail(&self, id: StreamId) -> Result<Tail, Unreachable> {
         let keys = self.config.prefix.keys(id);
         for _ in 0..MOST_TAKEN_BACK {
@@ -70,7 +71,9 @@ impl Inner {
     async fn end(&self, id: StreamId, key: &str) -> Result<Option<End>, Unreachable> {
         let mut before = "+".to_owned();
         let mut newest = None;
-        let mut end: Option<(End, (Epoch, Seq))> = None;
+        let mut end: Option<End> = None;
+        // How many were looked at, and the epoch and the first entry of the one behind, if it has entries.
+        let (mut looked_at, mut behind) = (0, None::<(Epoch, Seq)>);
         loop {
             let mut command = redis::cmd("XREVRANGE");
             command
@@ -87,15 +90,16 @@ impl Inner {
                 let record = record::decode(&bytes).map_err(|bad| self.unreadable(id, bad))?;
                 let (by, first) = (record.epoch, record.first);
                 let epoch = *newest.get_or_insert(by);
-                if let Some((mut end, (of_end, first_of_end))) = end {
+                let has_entries = record.last().is_some();
+                if let (Some(end), Some((epoch_behind, first_behind))) = (&mut end, behind) {
                     // Where this one ends, also when it is a mark.
                     let marked = || Seq::new(first.get() - 1);
                     let last = record.last().map_or_else(marked, |(last, _)| last);
-                    end.is_stray = !has_its_place(by, last, of_end, first_of_end);
-                    return Ok(Some(end));
+                    end.is_stray |= !has_its_place(by, last, epoch_behind, first_behind);
                 }
-                if let Some((last, digest)) = record.last() {
-                    let found = End {
+                behind = has_entries.then_some((by, first));
+                if let (None, Some((last, digest))) = (&end, record.last()) {
+                    end = Some(End {
                         at,
                         epoch,
                         last,
@@ -103,12 +107,20 @@ impl Inner {
                         record: bytes,
                         is_stray: false,
                         connection: answer.connection,
-                    };
-                    end = Some((found, (by, first)));
+                    });
+                }
+                looked_at += usize::from(end.is_some());
+                // Behind a terminal nothing can be under way, and it is not taken back.
+                let enough = match end.as_ref().is_some_and(End::is_terminal) {
+                    true => 2,
+                    false => LOOKED_AT,
+                };
+                if looked_at >= enough {
+                    return Ok(end);
                 }
             }
             if is_last {
-                return Ok(end.map(|(end, _)| end));
+                return Ok(end);
             }
             if let Some(oldest) = oldest {
                 before = format!("({oldest}");
@@ -146,7 +158,7 @@ impl Inner {
         }
         if terminal {
             let keys = self.config.prefix.keys(id);
-            self.announce_end(id, connection, &keys, &record::mark(epoch, last));
+            self.announce_end(id, connection, &keys, &record::stand(epoch, last));
             self.ended(id).await;
         } else {
             self.tell_readers(id);
@@ -214,10 +226,10 @@ pub(crate) fn stream_entries(value: Value) -> Option<Vec<(String, Vec<u8>)>> {
 /// The id of the record with the terminal: the greatest there is.
 pub(crate) const LAST_ID: &str = "18446744073709551615-18446744073709551615";
 
-/// A record and the one before it.
-const PAGE: usize = 2;
-/// There is one at a time; more than a few come from somebody who writes what this crate does not.
-const MOST_TAKEN_BACK: usize = 4;
+/// Mostly there are no marks among them.
+const PAGE: usize = LOOKED_AT;
+/// More than there are of those that are looked at come from somebody who writes what this crate does not.
+const MOST_TAKEN_BACK: usize = 2 * LOOKED_AT;
 
 #[cfg(test)]
 mod tests {

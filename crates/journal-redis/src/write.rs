@@ -7,7 +7,8 @@ use bytes::Bytes;
 use redis::Value;
 use streamweld_journal::rules::judge_stranger;
 use streamweld_journal::{
-    Access, Epoch, Level, Open, OpenRefusal, Outcome, Refusal, Seq, StreamId, Unreachable, Window,
+    Access, Adoption, Epoch, Level, Open, OpenRefusal, Outcome, Refusal, Seq, StreamId,
+    Unreachable, Window,
 };
 use tokio::time::Instant;
 
@@ -299,12 +300,8 @@ impl Inner {
         outcome
     }
 
-    pub(crate) async fn adopt(
-        &self,
-        id: StreamId,
-        expected: Seq,
-        epoch: Epoch,
-    ) -> Outcome<Refusal> {
+    pub(crate) async fn adopt(&self, id: StreamId, adoption: Adoption) -> Outcome<Refusal> {
+        let (epoch, expected) = (adoption.epoch(), adoption.last());
         let keys = self.config.prefix.keys(id);
         self.table().doubt(id);
         // First, so that the next one finds it should this process die with it.
@@ -315,9 +312,10 @@ impl Inner {
                 route,
                 &[&keys.log, &keys.meta, &keys.readers, &keys.request],
                 &[
+                    adoption.replaces().to_string().as_bytes(),
                     expected.to_string().as_bytes(),
                     epoch.to_string().as_bytes(),
-                    &record::mark(epoch, expected),
+                    &record::change(adoption),
                     millis(self.config.live).as_bytes(),
                     self.owner().as_bytes(),
                     keys.feed.as_bytes(),
@@ -407,7 +405,6 @@ impl Inner {
                 }
             }
             Outcome::No(Refusal::Vanished | Refusal::Ended) => _ = table.forget(id),
-            // One that adopts again what it has is fenced by itself.
             Outcome::No(Refusal::Fenced { epoch: by }) => {
                 if table.live.get(&id).is_some_and(|live| live.epoch != by) {
                     table.forget(id);
@@ -425,11 +422,12 @@ fn refused(said: &Said) -> Outcome<Refusal> {
         "vanished" => Some(Refusal::Vanished),
         "ended" => Some(Refusal::Ended),
         "fenced" => number
-            .and_then(|number| Epoch::new(u32::try_from(number).ok()?))
+            .and_then(Epoch::new)
             .map(|epoch| Refusal::Fenced { epoch }),
         "unexpected" => number.map(|last| Refusal::Unexpected {
             last: Seq::new(last),
         }),
+        // `stray` as well: what stands has to be read back, which takes back what has no place.
         _ => None,
     };
     refusal.map_or(Outcome::Unknown, Outcome::No)

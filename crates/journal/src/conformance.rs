@@ -58,7 +58,8 @@ macro_rules! for_each_case {
             nothing_follows_a_terminal
             adopt_hands_the_log_to_a_higher_epoch
             adopt_needs_the_last_entry
-            adopt_needs_a_higher_epoch
+            adopt_needs_the_writer_before
+            an_adoption_that_stands_is_a_yes_again
             adopt_of_no_log_is_told_so
             an_older_epoch_is_fenced
             an_epoch_that_nobody_adopted_writes_nothing

@@ -10,7 +10,7 @@
 //! - An append names its predecessor. If another one stands, nothing is changed and the answer says
 //!   what does stand.
 //! - After a terminal nothing is appended, ever, by anybody.
-//! - A writer under an older epoch than the log's changes nothing.
+//! - A writer under another epoch than the log's changes nothing.
 //! - [`Outcome::Unknown`] means exactly that: the owner reads [`Journal::tail`] before it goes on.
 //!
 //! # Cancel safety
@@ -142,13 +142,15 @@ pub trait Journal: Send + Sync + 'static {
     /// The finished logs that can still be found, for those who operate them. Looking is not reading.
     fn finished(&self, now: SystemTime) -> Call<'_, Result<Vec<Arc<Window>>, Unreachable>>;
 
-    /// Changes the writer: only from exactly `expected_last`, and to a higher epoch. Older epochs
-    /// are fenced from then on.
+    /// Changes the writer: only from exactly the writer and the last entry that `adoption` names. Every other epoch is
+    /// fenced from then on.
+    ///
+    /// An adoption that stands already is a yes again, for as long as nothing was written under it: so after an unknown
+    /// outcome the same is asked again. Its epoch has to be [fresh](Epoch::fresh), or another replica's may be taken for it.
     fn adopt(
         &self,
         id: StreamId,
-        expected_last: Seq,
-        epoch: Epoch,
+        adoption: Adoption,
         now: SystemTime,
     ) -> Call<'_, Outcome<Refusal>>;
 
@@ -263,6 +265,44 @@ pub type BodyDigest = [u8; 32];
 /// to fail, short enough that a key is usable again soon after its owner died.
 pub const CLAIM_TIME: std::time::Duration = std::time::Duration::from_secs(30);
 
+/// A change of the writer: what it is to follow, and who writes from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Adoption {
+    replaces: Epoch,
+    last: Seq,
+    epoch: Epoch,
+}
+
+impl Adoption {
+    /// Of a log that ends with the entry `last` and was written under the epoch `replaces` until then.
+    ///
+    /// # Panics
+    /// When `epoch` is not the higher one: journals would take what the one before has under way.
+    pub fn new(replaces: Epoch, last: Seq, epoch: Epoch) -> Self {
+        assert!(epoch > replaces, "a new writer has the higher epoch");
+        Self {
+            replaces,
+            last,
+            epoch,
+        }
+    }
+
+    /// The epoch of the writer before.
+    pub const fn replaces(self) -> Epoch {
+        self.replaces
+    }
+
+    /// The last entry of those before.
+    pub const fn last(self) -> Seq {
+        self.last
+    }
+
+    /// The epoch of the new writer.
+    pub const fn epoch(self) -> Epoch {
+        self.epoch
+    }
+}
+
 /// How a change of the log went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "only after a yes may the window commit"]
@@ -289,7 +329,7 @@ pub enum OpenRefusal {
 /// Why a log was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// A writer of a later (or, when adopting, the same) epoch has it.
+    /// Another writer has it than the caller, or than an adoption names.
     #[error("fenced off by epoch {epoch}")]
     Fenced {
         /// The epoch of the log.

@@ -78,8 +78,7 @@ pub fn parse_seq(text: &[u8]) -> Option<Seq> {
 
 /// Epoch 1 is never written, so neither is it read.
 fn parse_epoch(text: &[u8]) -> Option<Epoch> {
-    let number = u32::try_from(decimal(text)?).ok()?;
-    Epoch::new(number).filter(|&epoch| epoch > Epoch::FIRST)
+    Epoch::new(decimal(text)?).filter(|&epoch| epoch > Epoch::FIRST)
 }
 
 fn decimal(text: &[u8]) -> Option<u64> {
@@ -103,7 +102,7 @@ mod tests {
     const ID: &str = "01arz3ndektsv4rrffq69g5fav";
 
     #[track_caller]
-    fn reads(place: &str, seq: u64, epoch: u32) {
+    fn reads(place: &str, seq: u64, epoch: u64) {
         let text = format!("{ID}:{place}");
         let cursor = Cursor {
             stream: StreamId::parse(ID).unwrap(),
@@ -131,7 +130,7 @@ mod tests {
         reads("10", 10, 1);
         reads("18446744073709551615", u64::MAX, 1);
         reads("7~2", 7, 2);
-        reads("7~4294967295", 7, u32::MAX);
+        reads("7~9223372036854775807", 7, i64::MAX as u64);
     }
 
     #[test]
@@ -155,7 +154,7 @@ mod tests {
             "1~02",
             "1~+2",
             "1~ 2",
-            "1~4294967296",
+            "1~9223372036854775808",
             "1~2~3",
             "~2",
             "1,2",

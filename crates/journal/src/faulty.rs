@@ -24,14 +24,14 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use crate::contract::{
-    BodyDigest, Call, Check, Claim, Found, Journal, Key, Notice, Open, OpenRefusal, Order, Ordered,
-    Outcome, Refusal, Replica, Tail, Unreachable, Usage, Word,
+    Adoption, BodyDigest, Call, Check, Claim, Found, Journal, Key, Notice, Open, OpenRefusal,
+    Order, Ordered, Outcome, Refusal, Replica, Tail, Unreachable, Usage, Word,
 };
 use crate::earlier::Earlier;
 use crate::id::StreamId;
 use crate::kept::Kept;
 use crate::level::Level;
-use crate::types::{Epoch, Seq};
+use crate::types::Seq;
 use crate::window::Window;
 
 pub use hold::Held;
@@ -184,11 +184,10 @@ impl<J: Journal> Journal for Faulty<J> {
     fn adopt(
         &self,
         id: StreamId,
-        expected_last: Seq,
-        epoch: Epoch,
+        adoption: Adoption,
         now: SystemTime,
     ) -> Call<'_, Outcome<Refusal>> {
-        let call = async move || self.inner.adopt(id, expected_last, epoch, now).await;
+        let call = async move || self.inner.adopt(id, adoption, now).await;
         Call::under_way(self.change(Op::Adopt, id, |refusal| refusal, call))
     }
 

@@ -22,7 +22,7 @@ impl Prefix {
         let mut line = [b'\n'; MAX_LEN + 1];
         let mut at = MAX_LEN - 1;
         if epoch > Epoch::FIRST {
-            at = digits(u64::from(epoch.get()), &mut line, at) - 1;
+            at = digits(epoch.get(), &mut line, at) - 1;
             line[at] = b'~';
         }
         at = digits(seq.get(), &mut line, at) - PREFIX_LEN;
@@ -34,7 +34,7 @@ impl Prefix {
 /// The length of an id line with its LF.
 pub(crate) fn len(seq: Seq, epoch: Epoch) -> usize {
     let epoch = if epoch > Epoch::FIRST {
-        1 + count(u64::from(epoch.get()))
+        1 + count(epoch.get())
     } else {
         0
     };
@@ -59,8 +59,8 @@ fn count(number: u64) -> usize {
 }
 
 const PREFIX_LEN: usize = 4 + 26 + 1;
-/// A u64, a tilde and a u32 behind the prefix, and LF.
-const MAX_LEN: usize = PREFIX_LEN + 20 + 1 + 10 + 1;
+/// A sequence, a tilde and an epoch behind the prefix, and LF.
+const MAX_LEN: usize = PREFIX_LEN + 20 + 1 + 20 + 1;
 
 #[cfg(test)]
 mod tests {
@@ -68,7 +68,7 @@ mod tests {
     use crate::cursor::Cursor;
 
     #[track_caller]
-    fn check(seq: u64, epoch: u32) {
+    fn check(seq: u64, epoch: u64) {
         let stream = StreamId::parse("01arz3ndektsv4rrffq69g5fav").unwrap();
         let (seq, epoch) = (Seq::new(seq), Epoch::new(epoch).unwrap());
         let mut out = b"data: x\n".to_vec();
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn is_the_written_cursor() {
         for seq in [0, 1, 9, 10, 99, 100, 999, 1000, 123_456_789, u64::MAX] {
-            for epoch in [1, 2, 9, 10, u32::MAX] {
+            for epoch in [1, 2, 9, 10, 1 << 32, i64::MAX as u64] {
                 check(seq, epoch);
             }
         }

@@ -43,9 +43,9 @@ pub mod conformance;
 pub mod faulty;
 
 pub use contract::{
-    Access, BodyDigest, CLAIM_TIME, Call, Check, Claim, Follow, Found, Journal, Key, Notice, Open,
-    OpenRefusal, Order, Ordered, Outcome, Ownerless, Refusal, Replica, Tail, Unreachable, Usage,
-    Word,
+    Access, Adoption, BodyDigest, CLAIM_TIME, Call, Check, Claim, Follow, Found, Journal, Key,
+    Notice, Open, OpenRefusal, Order, Ordered, Outcome, Ownerless, Refusal, Replica, Tail,
+    Unreachable, Usage, Word,
 };
 pub use cursor::{Cursor, CursorError, parse_seq};
 pub use earlier::{Earlier, Page};

@@ -21,12 +21,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::contract::{
-    BodyDigest, CLAIM_TIME, Call, Claim, Found, Journal, Key, Notice, Open, OpenRefusal, Order,
-    Ordered, Outcome, Refusal, Tail, Unreachable, Usage,
+    Adoption, BodyDigest, CLAIM_TIME, Call, Claim, Found, Journal, Key, Notice, Open, OpenRefusal,
+    Order, Ordered, Outcome, Refusal, Tail, Unreachable, Usage,
 };
 use crate::id::StreamId;
 use crate::kept::Kept;
-use crate::types::{Epoch, Seq};
+use crate::types::Seq;
 use crate::window::Window;
 
 use table::Table;
@@ -141,11 +141,10 @@ impl Journal for Memory {
     fn adopt(
         &self,
         id: StreamId,
-        expected_last: Seq,
-        epoch: Epoch,
+        adoption: Adoption,
         _now: SystemTime,
     ) -> Call<'_, Outcome<Refusal>> {
-        Call::answered(answer(self.table().adopt(id, expected_last, epoch)))
+        Call::answered(answer(self.table().adopt(id, adoption)))
     }
 
     fn claim(

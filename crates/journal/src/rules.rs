@@ -4,7 +4,7 @@
 //! One copy of each. The memory backend decides by them, the scripts of the Redis backend are held to the same outcomes,
 //! whoever writes or takes over asks them, and the model of the whole protocol (`model/`) runs them.
 
-use crate::contract::{Outcome, Refusal, Tail};
+use crate::contract::{Adoption, Outcome, Refusal, Tail};
 use crate::types::{Epoch, Seq};
 use crate::window::Digest;
 
@@ -37,22 +37,21 @@ impl Standing {
         }
     }
 
-    /// Whether the writer may change to one of the epoch `by`, who has seen everything through `expected`.
+    /// Whether the writer may change as `adoption` says, or has done so already and nothing since.
+    ///
+    /// It names the writer before: another adoption that its asker knows nothing of may have been lost, and this one may
+    /// have been under way meanwhile.
     ///
     /// # Errors
-    /// What stands in the way. A writer that adopts what is its own already is fenced by itself.
-    pub fn allows_adoption(self, by: Epoch, expected: Seq) -> Result<(), Refusal> {
-        let fenced = Refusal::Fenced { epoch: self.epoch };
+    /// What stands in the way.
+    pub fn allows_adoption(self, adoption: Adoption) -> Result<(), Refusal> {
         if self.ended {
-            return Err(Refusal::Ended);
-        } else if by < self.epoch {
-            return Err(fenced);
+            Err(Refusal::Ended)
+        } else if self.epoch != adoption.replaces() && self.epoch != adoption.epoch() {
+            Err(Refusal::Fenced { epoch: self.epoch })
+        } else {
+            self.ends_with(adoption.last())
         }
-        self.ends_with(expected)?;
-        if by == self.epoch {
-            return Err(fenced);
-        }
-        Ok(())
     }
 
     fn ends_with(self, expected: Seq) -> Result<(), Refusal> {
@@ -72,6 +71,12 @@ impl Standing {
 pub fn has_its_place(before: Epoch, last: Seq, epoch: Epoch, first: Seq) -> bool {
     before == epoch && first <= last.next()
 }
+
+/// How many records from its end on are looked at, whether they have their place, by whoever reads back how a log ends.
+///
+/// What is under way while a log loses its end may be taken behind what is left, one record behind the other: a writer has
+/// one append under way on each of its connections, and writers before it may have some too.
+pub const LOOKED_AT: usize = 4;
 
 /// What an append of a log that this process does not write is answered.
 pub fn judge_stranger(tail: Tail, by: Epoch, expected: Seq) -> Outcome<Refusal> {
@@ -135,25 +140,51 @@ pub fn read_back(
     }
 }
 
-/// What to adopt of a log that was written under the epoch `gone` when its writer was found to be gone: its last entry, and
-/// its epoch. `None`: somebody else was quicker, or it has its end. After an adoption without an answer the epoch that
-/// stands may be the asker's own (`may_be_ours`), and cannot be told from another's.
-pub fn adoptable(tail: &Tail, gone: Epoch, may_be_ours: bool) -> Option<(Seq, Epoch)> {
+/// The adoption to ask for of a log that `by` is to write in place of `gone`, where it has to end with `seam` if that is
+/// given. `None`: somebody else was quicker, or it has its end, or goes on behind the seam.
+///
+/// Where `by` stands, it is by an adoption that had no answer: nobody else has that epoch. The same is asked for again.
+pub fn adoptable(tail: &Tail, gone: Epoch, by: Epoch, seam: Option<Seq>) -> Option<Adoption> {
     match tail {
         Tail::Last {
             epoch,
             last,
             terminal: false,
             ..
-        } if *epoch == gone || may_be_ours => Some((*last, *epoch)),
+        } if (*epoch == gone || *epoch == by) && seam.is_none_or(|seam| seam == *last) => {
+            Some(Adoption::new(gone, *last, by))
+        }
         Tail::Last { .. } | Tail::None => None,
     }
+}
+
+/// What whoever follows a log has shown of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shown {
+    /// Everything through this entry.
+    pub received: Seq,
+    /// The epoch of that entry.
+    pub entry: Epoch,
+    /// The latest writer that it knows of: as well that of a mark behind it.
+    pub writer: Epoch,
+}
+
+/// What a record brings, for whoever follows a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Brings {
+    /// Entries, through this one.
+    Entries(Seq),
+    /// None: it is the mark of a change of the writer, or says where the log stands.
+    Mark {
+        /// The epoch of what it stands behind. Earlier versions did not tell.
+        follows: Option<Epoch>,
+    },
 }
 
 /// Whether entries that another process has appended continue what a window shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Continues {
-    /// They do, or are shown already.
+    /// They do, or show nothing that is not shown already.
     Yes,
     /// What lies between is missing.
     Gap,
@@ -161,22 +192,30 @@ pub enum Continues {
     Not,
 }
 
-/// Looks at a record of `epoch` that begins with `first`, for a window that shows everything through `received`, the last
-/// record of which was of the epoch `shown`.
+/// Looks at a record of `epoch` that begins with `first`, for a window that has shown so much.
 ///
 /// A later writer begins with a mark, a record that holds nothing, and goes on from what stood. If that is behind what was
 /// shown, the journal has lost some of it, and what comes would be other events under the same sequences. If the mark is
-/// missing, it was not heard, or the record has no place there ([`has_its_place`]).
-pub fn continues(
-    shown: Epoch,
-    received: Seq,
-    epoch: Epoch,
-    first: Seq,
-    is_mark: bool,
-) -> Continues {
-    if epoch > shown && first <= received {
+/// missing, it was not heard, or the record has no place there ([`has_its_place`]). If the mark follows another writer than
+/// those that were seen, one before it was not heard, or what was shown was lost and others have written as much again.
+///
+/// Marks may be lost: the writer of the last entry goes on then, or is replaced anew, by an epoch that need not be above the
+/// lost one. And words come late: so what is of an earlier writer and shows nothing is passed over.
+pub fn continues(shown: Shown, epoch: Epoch, first: Seq, brings: Brings) -> Continues {
+    let Shown {
+        received,
+        entry,
+        writer,
+    } = shown;
+    let was_seen = |epoch| epoch == writer || epoch == entry;
+    let is_later = epoch > writer;
+    let (shows, is_known) = match brings {
+        Brings::Entries(through) => (through > received, was_seen(epoch)),
+        Brings::Mark { follows } => (false, !is_later || follows.is_none_or(was_seen)),
+    };
+    if is_later && first <= received {
         Continues::Not
-    } else if first > received.next() || (epoch > shown && !is_mark) {
+    } else if first > received.next() || (!is_known && (shows || is_later)) {
         Continues::Gap
     } else {
         Continues::Yes

@@ -42,17 +42,24 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Counts the writers of a log; whoever writes under an older one is fenced off.
+/// Names the writer of a log: each has a higher one than the writer that it replaced, and whoever was replaced is fenced off.
+///
+/// It is the one before and a random step. An adoption may be lost with the end of the log, and leaves no trace then; a
+/// count would give its number, and with it the cursors of what it had written, to the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Epoch(u32);
+pub struct Epoch(u64);
 
 impl Epoch {
     /// The epoch of the replica that created the log. It is not written in cursors.
     pub const FIRST: Self = Self(1);
 
-    /// The epoch of this number; `None` for 0, which no writer ever has.
-    pub const fn new(number: u32) -> Option<Self> {
-        if number == 0 {
+    /// The greatest that is read from outside. Every one has a higher one, and with steps of at most 2^32 no log comes
+    /// here within two thousand million takeovers.
+    pub const LAST: Self = Self(i64::MAX as u64);
+
+    /// The epoch of this number; `None` for 0 and for what is above [`LAST`](Self::LAST), which no writer ever has.
+    pub const fn new(number: u64) -> Option<Self> {
+        if number == 0 || number > Self::LAST.0 {
             None
         } else {
             Some(Self(number))
@@ -60,14 +67,25 @@ impl Epoch {
     }
 
     /// The bare number, at least 1.
-    pub const fn get(self) -> u32 {
+    pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The epoch of the next writer.
+    /// An epoch for whoever replaces the writer of this one: 1 to 2^32 above it, as `random` says.
     #[must_use]
-    pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
+    pub const fn above(self, random: u32) -> Self {
+        Self(self.0 + 1 + random as u64)
+    }
+
+    /// An epoch that nobody ever had, for whoever replaces the writer of this one: two choices are the same once in four
+    /// thousand million times.
+    ///
+    /// # Panics
+    /// When the operating system has no random bits to give. Going on with an epoch that another one may have had would
+    /// be worse than not going on.
+    #[must_use]
+    pub fn fresh(self) -> Self {
+        self.above(getrandom::u32().expect("the operating system gives random bits"))
     }
 }
 
@@ -240,6 +258,27 @@ impl fmt::Display for Closed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_epoch_is_always_above_the_one_it_replaces() {
+        for epoch in [Epoch::FIRST, Epoch::LAST] {
+            assert_eq!(epoch.above(0).get(), epoch.get() + 1);
+            assert_eq!(epoch.above(u32::MAX).get(), epoch.get() + (1 << 32));
+            assert!(epoch.fresh() > epoch);
+        }
+        assert_eq!(Epoch::new(0), None);
+        assert_eq!(Epoch::new(Epoch::LAST.get()), Some(Epoch::LAST));
+        assert_eq!(Epoch::new(Epoch::LAST.get() + 1), None);
+    }
+
+    #[test]
+    fn two_epochs_for_one_place_are_not_the_same() {
+        let mut epochs: Vec<Epoch> = (0..100).map(|_| Epoch::FIRST.fresh()).collect();
+        epochs.sort_unstable();
+        epochs.dedup();
+        // By chance alone, two are once in about a million runs.
+        assert!(epochs.len() >= 99, "{epochs:?}");
+    }
 
     #[test]
     fn kinds_read_back() {

@@ -1,11 +1,12 @@
 //! Attaching a reader to a generation, or the definite answer why not (protocol.md 6).
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use http::{HeaderMap, Response, StatusCode};
 use streamweld_dialect::Dialect;
-use streamweld_generation::{Attached, Durability, Handle, Head, Label, OpenPayload, Presence};
+use streamweld_generation::{
+    Attached, Durability, Handle, Head, Label, OpenPayload, Presence, steady_now,
+};
 use streamweld_journal::{
     Closed, Cursor, CursorError, Epoch, Follow, Found, Reader, Seq, StreamId, View, Window,
 };
@@ -181,7 +182,7 @@ pub(crate) async fn look_up(
     until: Instant,
 ) -> Result<Found, Error> {
     let journal = &app.shared.journal;
-    let question = || journal.find_after(id, after, SystemTime::now());
+    let question = || journal.find_after(id, after, steady_now());
     elsewhere::ask(id, until, question).await
 }
 

@@ -2,11 +2,12 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
-use streamweld_generation::{Answer, Durability, Handle, Head, Leg, Onward, Producer, Told};
+use streamweld_generation::{
+    Answer, Durability, Handle, Head, Leg, Onward, Producer, Told, steady_now,
+};
 use streamweld_upstream::fleet::Permit;
 use streamweld_upstream::{Coding, Source, UpstreamError};
 use tokio::sync::oneshot;
@@ -68,7 +69,7 @@ pub(crate) async fn produce(
             let _ = of
                 .shared
                 .journal
-                .claim_body(key.0, its.spec().id, body, SystemTime::now())
+                .claim_body(key.0, its.spec().id, body, steady_now())
                 .await;
         }
         judge(answer, attempts.leg())

@@ -5,6 +5,8 @@
 //! a replica leaves ──> offers one ──> the gates, and another backend's seam ──> adopts it
 //! ```
 
+mod age;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -20,6 +22,7 @@ use streamweld_journal::{
 use streamweld_upstream::fleet::MemberId;
 use tokio::time::sleep;
 
+use self::age::age;
 use crate::app::App;
 use crate::attempts::{Attempts, Others};
 use crate::kept::{Kept, KeptFacts};
@@ -80,8 +83,10 @@ pub(crate) async fn succeed_lost(app: &Arc<App>, id: StreamId, log: &Log) -> Tak
         // Of several who are told, let those be first who have such a backend.
         sleep(LATER).await;
     }
-    let (epoch, last) = match adopt(&*app.shared.journal, id, log.epoch, keep_on).await {
-        Ok(adopted) => adopted,
+    let epoch = log.epoch.fresh();
+    let epochs = (log.epoch, epoch);
+    let last = match adopt(&*app.shared.journal, id, epochs, None, keep_on).await {
+        Ok(last) => last,
         Err(outcome) => return outcome,
     };
     tracing::info!(stream_id = %id, entries = last.get(), "a generation is taken over from a replica that is gone");
@@ -160,7 +165,7 @@ async fn consider(
         return no("moved_on");
     };
     let label = window.label();
-    let Some(heir) = Heir::new(app, id, &label, kept, (epoch.next(), last)).await else {
+    let Some(heir) = Heir::new(app, id, &label, kept, (epoch.fresh(), last)).await else {
         return no("journal_unavailable");
     };
     let Heir {
@@ -168,7 +173,7 @@ async fn consider(
         estate,
         onward,
     } = heir;
-    match producer.succeed_living(estate, onward).await {
+    match producer.succeed_living(epoch, estate, onward).await {
         Taken::Yes => None,
         Taken::NotOurs => no("moved_on"),
         Taken::Declined(judged) => {
@@ -226,9 +231,7 @@ impl Heir {
             created,
             retry: None,
         };
-        let age = SystemTime::now()
-            .duration_since(created)
-            .unwrap_or_default();
+        let age = age(journal, id, created, last).await;
         let handle = Handle::inherited(spec, window, age);
         let target = request.uri().path_and_query();
         let seen = RequestBody::kept(body.clone(), target, journal);

@@ -3,10 +3,10 @@
 mod wait;
 
 use std::future::Future;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::HeaderMap;
-use streamweld_generation::{Access, Handle};
+use streamweld_generation::{Access, Handle, steady_now};
 use streamweld_journal::{BodyDigest, Claim, Found, Journal, Kind, Seq, StreamId, Unreachable};
 use tokio::time::{sleep, timeout};
 
@@ -58,7 +58,7 @@ pub(crate) fn key(headers: &HeaderMap, access: &Access) -> Result<Option<Key>, E
 /// Claims a key for a candidate, or says who has it. A journal that is out of reach, or takes longer than a log may to
 /// open, refuses nobody: the request is then served as if it had no key.
 pub(crate) async fn claim(app: &App, key: Key, id: StreamId) -> Met {
-    let now = SystemTime::now();
+    let now = steady_now();
     let journal = &app.shared.journal;
     // A head waits for the opening of its log for no longer.
     let claim = async || {
@@ -115,7 +115,7 @@ pub(crate) async fn keep<T>(
             if candidate.window().committed() > Seq::ZERO {
                 return;
             }
-            let claim = journal.claim(key.0, stream_id, SystemTime::now());
+            let claim = journal.claim(key.0, stream_id, steady_now());
             match timeout(every, claim).await {
                 Ok(Ok(Claim::Won)) => {}
                 Ok(Ok(Claim::Taken { .. })) => {
@@ -153,7 +153,7 @@ pub(crate) async fn look(
     app: &App,
     key: Key,
 ) -> Result<Option<(StreamId, Option<BodyDigest>)>, Unreachable> {
-    let now = SystemTime::now();
+    let now = steady_now();
     // A look is a claim of an id that never will be; it is given back at once.
     let look = StreamId::generate(now);
     let journal = &app.shared.journal;
@@ -170,6 +170,7 @@ pub(crate) async fn look(
 #[cfg(test)]
 mod tests {
     use std::future::pending;
+    use std::time::SystemTime;
 
     use streamweld_journal::faulty::{Fault, Faulty, Op};
     use streamweld_journal::{Memory, Open, Outcome};
@@ -223,7 +224,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_key_that_another_has_is_left_to_it() {
         let journal = Faulty::new(Memory::default());
-        let (other, now) = (StreamId::generate(SystemTime::now()), SystemTime::now());
+        let (other, now) = (StreamId::generate(SystemTime::now()), steady_now());
         let claimed = journal.claim(KEY.0, other, now).await;
         assert_eq!(claimed, Ok(Claim::Won));
         let dispatch = sleep(Duration::from_secs(65));
@@ -239,7 +240,7 @@ mod tests {
         let owner = Open { access: [0; 32] };
         let dispatch = async {
             sleep(EVERY * 3 / 2).await;
-            let now = SystemTime::now();
+            let now = steady_now();
             window.stage(now).push(Kind::Open, |_| {});
             let opened = journal.open(window, &owner, now).await;
             assert_eq!(opened, Outcome::Yes);

@@ -1,7 +1,7 @@
 //! What a scraper reads, by the names that `docs/metrics.md` lists.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -36,6 +36,9 @@ pub(crate) struct Metrics {
     backend_states: Family<BackendStateLabels, Gauge>,
     backend_in_flight: Family<BackendLabels, Gauge>,
     attempts: Family<AttemptLabels, Counter>,
+    dropped_lines: Counter,
+    /// How many there are.
+    lines: OnceLock<fn() -> u64>,
     /// One scraper at a time: what is cleared is there again before the next one looks.
     scraped: Mutex<()>,
 }
@@ -113,6 +116,8 @@ impl Metrics {
             backend_states: Family::default(),
             backend_in_flight: Family::default(),
             attempts: Family::default(),
+            dropped_lines: Counter::default(),
+            lines: OnceLock::new(),
             scraped: Mutex::default(),
         };
         let registry = &mut metrics.registry;
@@ -197,6 +202,11 @@ impl Metrics {
             "Requests to a backend, by what came of them",
             metrics.attempts.clone(),
         );
+        registry.register(
+            "streamweld_log_lines_dropped",
+            "Lines of the log that could not be written",
+            metrics.dropped_lines.clone(),
+        );
         metrics.process.register(&mut metrics.registry);
         let build = Family::<BuildLabels, Gauge>::default();
         let version = env!("CARGO_PKG_VERSION");
@@ -220,6 +230,12 @@ impl Metrics {
     /// Settings were to be taken, and are refused.
     pub(crate) fn config_refused(&self) {
         self.config_taken.set(0);
+    }
+
+    /// From now on the log says how many of its lines were dropped.
+    pub(crate) fn count_dropped_lines(&self, dropped: fn() -> u64) {
+        // There is one log.
+        let _ = self.lines.set(dropped);
     }
 
     pub(crate) fn refused(&self, code: ErrorCode) {
@@ -255,6 +271,10 @@ impl Metrics {
         let counted = self.early_evictions.get();
         self.early_evictions
             .inc_by(usage.evicted_early.saturating_sub(counted));
+        // So it is with the log.
+        let dropped = self.lines.get().map_or(0, |dropped| dropped());
+        let counted = self.dropped_lines.get();
+        self.dropped_lines.inc_by(dropped.saturating_sub(counted));
         let journal = &app.shared.journal;
         // The level may have changed.
         self.journal_info.clear();

@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use serde::Deserialize;
-use streamweld_generation::{Access, Durability, Handle, Head, Registry};
+use streamweld_generation::{Access, Durability, Handle, Head, Registry, steady_now};
 use streamweld_journal::{
     Claim, Cursor, Epoch, Reader, Seq, Step, StreamId, View, Window, parse_seq,
 };
@@ -176,7 +176,7 @@ async fn name(handle: &Handle, path: &str) -> Option<Key> {
 async fn tell(app: &App, handle: &Handle, key: Key) {
     let (spec, journal) = (handle.spec(), &app.shared.journal);
     loop {
-        match journal.claim(key.0, spec.id, SystemTime::now()).await {
+        match journal.claim(key.0, spec.id, steady_now()).await {
             Ok(Claim::Won) => return,
             // Another answer of the same name, or somebody who only looked. The newest is the one that is meant.
             Ok(Claim::Taken { id: earlier, .. }) => {

@@ -4,12 +4,13 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
 use streamweld_generation::{
     Counters, CredentialHeaders, HealBounds, Limits, Onlookers, Registry, RetryWindow, Shared,
+    steady_now,
 };
 use streamweld_journal::Journal;
 use streamweld_upstream::fleet::SpecError;
@@ -143,6 +144,13 @@ impl Server {
     #[must_use]
     pub fn control(&self) -> Control {
         Control(Arc::clone(&self.app))
+    }
+
+    /// Counts the lines that its log has dropped, where there is one that may: as many as `dropped` says in all.
+    #[must_use]
+    pub fn count_dropped_lines(self, dropped: fn() -> u64) -> Self {
+        self.app.metrics.count_dropped_lines(dropped);
+        self
     }
 
     /// Where clients connect.
@@ -326,7 +334,7 @@ async fn sweep(app: Arc<App>) -> std::convert::Infallible {
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        app.shared.journal.sweep(SystemTime::now());
+        app.shared.journal.sweep(steady_now());
         app.shared.retries.prune();
     }
 }

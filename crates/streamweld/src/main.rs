@@ -43,12 +43,11 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo::run(demo),
         Command::Doctor(doctor) => doctor::run(*doctor),
     };
-    match outcome {
-        Ok(code) => code,
-        Err(error) => {
-            // The chain on one line: what failed, and why.
-            eprintln!("streamweld: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let code = outcome.unwrap_or_else(|error| {
+        // The chain on one line: what failed, and why.
+        logging::say_last(&format!("streamweld: {error:#}"));
+        ExitCode::FAILURE
+    });
+    logging::flush();
+    code
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(
     line: Vec<OsString>,
     settings: Vec<Setting>,
 ) -> anyhow::Result<ExitCode> {
-    let level = logging::start(&args.log);
+    let level = logging::start(&args.log)?;
     let (config, journal) = (config(&args)?, journal(&args)?);
     let runtime = runtime(args.threads)?;
     let code = runtime.block_on(async {
@@ -149,6 +149,7 @@ async fn serve(
     let mut heal = HealBounds::default();
     heal.total = heal.total.min(bytes(config.journal.total));
     let server = Server::bind_with(config, journal, heal).await?;
+    let server = server.count_dropped_lines(logging::dropped);
     info!("data listener on http://{}", server.data_addr()?);
     info!("admin listener on http://{}", server.admin_addr()?);
     let control = server.control();

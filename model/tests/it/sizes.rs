@@ -1,19 +1,11 @@
 //! Everything holds within these bounds.
 
-use streamweld_model::{Bounds, Epochs, Faults};
+use streamweld_model::{Bounds, Faults};
 
 use crate::holds;
 
 const NONE: Faults = Faults::NONE;
 const SMALL: Bounds = Bounds::SMALL;
-
-/// Where no adoption is lost, it is no matter how epochs are numbered.
-#[track_caller]
-fn holds_anyhow(name: &str, bounds: Bounds) {
-    for epochs in [Epochs::Fresh, Epochs::Next] {
-        holds(name, Bounds { epochs, ..bounds });
-    }
-}
 
 #[test]
 fn requests_without_an_answer_and_an_owner_that_dies() {
@@ -23,7 +15,7 @@ fn requests_without_an_answer_and_an_owner_that_dies() {
         ..NONE
     };
     let reader = true;
-    holds_anyhow(
+    holds(
         "a death",
         Bounds {
             faults,
@@ -40,7 +32,7 @@ fn an_owner_that_stands_still_with_a_request_under_way() {
         pauses: 1,
         ..NONE
     };
-    holds_anyhow("a pause", Bounds { faults, ..SMALL });
+    holds("a pause", Bounds { faults, ..SMALL });
 }
 
 #[test]
@@ -52,7 +44,7 @@ fn a_hand_over_that_is_cut_anywhere() {
         ..NONE
     };
     let events = 1;
-    holds_anyhow(
+    holds(
         "a hand-over",
         Bounds {
             faults,
@@ -71,7 +63,7 @@ fn a_stop_that_races_with_a_hand_over_and_a_death() {
         ..NONE
     };
     let events = 1;
-    holds_anyhow(
+    holds(
         "a stop",
         Bounds {
             faults,
@@ -89,7 +81,7 @@ fn two_survivors_at_once() {
         ..NONE
     };
     let (replicas, events) = (3, 1);
-    holds_anyhow(
+    holds(
         "two survivors",
         Bounds {
             faults,
@@ -126,6 +118,16 @@ fn a_lost_tail_and_an_owner_that_comes_back() {
         ..NONE
     };
     holds("a lost tail, and a pause", Bounds { faults, ..SMALL });
+    let (events, reader) = (1, true);
+    holds(
+        "a lost tail, a pause, and a reader",
+        Bounds {
+            faults,
+            events,
+            reader,
+            ..SMALL
+        },
+    );
 }
 
 #[test]

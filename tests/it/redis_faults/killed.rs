@@ -47,8 +47,9 @@ impl Point {
         Self::Ended,
     ];
 
-    /// Makes the world stand still there, as far as that takes the world.
-    fn set(self, tap: &Tap) {
+    /// Makes the world stand still there, as far as that takes the world. What the replica does for answers of others, whose
+    /// owners are killed as well, is not meant.
+    fn set(self, tap: &Tap, id: &str) {
         let (halt, name) = match self {
             Self::BeforeAppend => (Halt::Before, "XADD"),
             Self::Appended => (Halt::Unanswered, "XADD"),
@@ -59,7 +60,10 @@ impl Point {
             Self::BeforeEnd => (Halt::Before, "EVALSHA"),
             Self::Ended => (Halt::Unanswered, "EVALSHA"),
         };
-        tap.halt(halt, move |it| is_command(it, name));
+        let id = id.to_owned();
+        tap.halt(halt, move |it| {
+            is_command(it, name) && memchr::memmem::find(it, id.as_bytes()).is_some()
+        });
     }
 
     /// Of `events` that the backend has sent, one after the other, how many stand.
@@ -136,7 +140,7 @@ async fn round(ground: Arc<Ground>, point: Point, events: usize) {
         there.more(1).await;
         wait_seq(&ground.survivor, &id, seq).await;
     }
-    point.set(&tap);
+    point.set(&tap, &id);
     ground.mock.gates().step(&gate);
     match point {
         Point::BeforeAppend | Point::Told => tap.halted().await,

@@ -64,6 +64,15 @@ impl Scene {
 
     /// One that knows Redis by another address.
     pub(super) async fn sidecar_at(&self, name: &str, redis: &str) -> Sidecar {
+        self.start(name, redis, &[]).await
+    }
+
+    /// One with these variables.
+    pub(super) async fn sidecar_with(&self, name: &str, variables: &[(&str, &str)]) -> Sidecar {
+        self.start(name, &self.redis.url(), variables).await
+    }
+
+    async fn start(&self, name: &str, redis: &str, variables: &[(&str, &str)]) -> Sidecar {
         let config = MockConfig {
             default: self.script(),
             ..MockConfig::default()
@@ -87,7 +96,7 @@ impl Scene {
             arguments.push("--migration=g=prefill");
         }
         arguments.extend(self.options.iter().map(String::as_str));
-        let mut process = Process::serve(&arguments);
+        let mut process = Process::serve_with(variables, &arguments);
         let client = process.client().await;
         let admin = process.admin().await;
         Sidecar {

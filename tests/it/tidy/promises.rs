@@ -32,13 +32,13 @@ fn every_promise_has_its_test() {
     check("every promise has its test", findings);
 }
 
-struct Row<'a> {
-    first: &'a str,
-    last: &'a str,
+pub(super) struct Row<'a> {
+    pub(super) first: &'a str,
+    pub(super) last: &'a str,
 }
 
 /// The rows of all tables in `text`, without heads and rules.
-fn rows_of(text: &str) -> Vec<Row<'_>> {
+pub(super) fn rows_of(text: &str) -> Vec<Row<'_>> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let is_rule = |line: &str| line.starts_with('|') && line.chars().all(|c| "|-: ".contains(c));
     lines
@@ -60,7 +60,7 @@ fn rows_of(text: &str) -> Vec<Row<'_>> {
 }
 
 /// `resume::second_reader_sees_all` is a `fn second_reader_sees_all(` in some `resume.rs`, or below some `resume/`.
-fn exists(sources: &[File], test: &str) -> bool {
+pub(super) fn exists(sources: &[File], test: &str) -> bool {
     let mut names = test.rsplit("::");
     let (Some(function), Some(module)) = (names.next(), names.next()) else {
         return false;

@@ -16,6 +16,7 @@ use crate::happening::Happening;
 use crate::lifecycle::End;
 use crate::log::Log;
 use crate::payload::{TerminalPayload, control_lines};
+use crate::steady::steady_now;
 use crate::transcript::transcript;
 
 /// How long the readers of a log that was given up may take to read its true end.
@@ -111,7 +112,7 @@ impl Producer {
             match self
                 .shared
                 .journal
-                .finish(window, window.committed(), SystemTime::now())
+                .finish(window, window.committed(), steady_now())
                 .await
             {
                 Outcome::Yes => return window.commit(window.received()),

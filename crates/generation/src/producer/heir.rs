@@ -10,11 +10,11 @@
 //! answer whose last event stands already has its end, and is asked of nobody.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use streamweld_dialect::{BodyEnd, Trail};
-use streamweld_journal::{EntryBytes, Journal, Kind, Outcome, Seq, StreamId, Tail};
+use streamweld_journal::{EntryBytes, Epoch, Kind, Seq};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::moving::Found;
@@ -30,6 +30,7 @@ use crate::migration::{Judged, Outcome as Search, Trigger};
 use crate::payload::MigrationPayload;
 use crate::reader::Presence;
 use crate::source::{ByteSource, Onward};
+use crate::takeover::adopt;
 use crate::transcript::walk;
 
 /// What another replica has left of a generation.
@@ -58,11 +59,9 @@ pub enum Taken {
 const REPLAY: Duration = Duration::from_secs(30);
 /// How long the readers of an owner that is gone may take to come here, before there are none.
 const READERS: Duration = Duration::from_secs(2);
-/// How often a journal that does not answer is asked again.
-const AGAIN: Duration = Duration::from_millis(250);
 
 impl Producer {
-    /// For a generation that another replica has begun. Its window begins behind all that stands, under the next epoch. It
+    /// For a generation that another replica has begun. Its window begins behind all that stands, under a fresh epoch. It
     /// is not found before it is adopted.
     #[must_use]
     pub fn heir(shared: Shared, handle: Arc<Handle>) -> Self {
@@ -111,9 +110,11 @@ impl Producer {
         self.conclude(end, &mut log).await;
     }
 
-    /// Goes on with a generation that its owner offers, where the gates allow it. Comes back when it has its end.
+    /// Goes on with a generation that its owner, who writes it under the epoch `offered`, would like to leave, where the
+    /// gates allow it. Comes back when it has its end.
     pub async fn succeed_living<S: ByteSource + 'static>(
         mut self,
+        offered: Epoch,
         estate: Estate,
         onward: Onward<S>,
     ) -> Taken {
@@ -131,20 +132,20 @@ impl Producer {
             }
         };
         let window = Arc::clone(self.handle.window());
-        if !adopt_from(
+        let handle = Arc::clone(&self.handle);
+        let adopted = adopt(
             &*self.shared.journal,
             window.id(),
-            window.committed(),
-            &self.handle,
-        )
-        .await
-        {
+            (offered, window.epoch()),
+            Some(window.committed()),
+            || !handle.shutdown_asked(),
+        );
+        if adopted.await.is_err() {
             return Taken::NotOurs;
         }
         self.stand();
         self.keep = onward.keep.clone();
         let shared = self.shared.clone();
-        let handle = Arc::clone(&self.handle);
         let mut log = self.log(&shared, &handle);
         let found = Found::Outcome(Search::Moved(moved));
         let (mut source, _) = self.moved(moving, found);
@@ -268,42 +269,4 @@ enum Replayed {
     Open,
     /// … not all there, or could not be read.
     Lost,
-}
-
-/// Adopts a log from exactly `last`, under the epoch of its window. Whether it is this process' now.
-async fn adopt_from(journal: &dyn Journal, id: StreamId, last: Seq, handle: &Handle) -> bool {
-    let window = handle.window();
-    let mut may_be_ours = false;
-    loop {
-        match journal
-            .adopt(id, last, window.epoch(), SystemTime::now())
-            .await
-        {
-            Outcome::Yes => return true,
-            // One that had no answer may have come in between.
-            Outcome::No(_) if may_be_ours => {}
-            Outcome::No(_) => return false,
-            Outcome::Unknown => may_be_ours = true,
-        }
-        loop {
-            match journal.tail(id).await {
-                Ok(Tail::Last {
-                    last: at,
-                    terminal: false,
-                    epoch,
-                    ..
-                }) if at == last => {
-                    // Under this epoch it is this process' already, or somebody else's who was as quick. Under the next
-                    // one it is only one's.
-                    if epoch >= window.epoch() {
-                        window.begin_epoch(epoch.next());
-                    }
-                    break;
-                }
-                Ok(_) => return false,
-                Err(_) if handle.shutdown_asked() => return false,
-                Err(_) => sleep(AGAIN).await,
-            }
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Leaving a generation to another replica.
 //!
 //! The writer reads its backend no further and has everything committed. Then it offers the generation to one replica
-//! after the other. Whoever takes it adopts the log from exactly the entry that was offered, under the next epoch; that
+//! after the other. Whoever takes it adopts the log from exactly the entry that was offered, under a fresh epoch; that
 //! fences this writer off, and is all there is to a hand-over. Every word in between may be lost: a writer that
 //! hears nothing reads on, and with its next append the entry that was offered is the last one no more.
 

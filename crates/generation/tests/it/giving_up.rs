@@ -96,7 +96,7 @@ async fn check_lost(refusal: Refusal, op: Op) {
 
 #[tokio::test(start_paused = true)]
 async fn a_log_with_another_writer_is_left_alone() {
-    let epoch = Epoch::FIRST.next();
+    let epoch = Epoch::FIRST.fresh();
     for op in [Op::Append, Op::Finish] {
         check_lost(Refusal::Fenced { epoch }, op).await;
         check_lost(Refusal::Ended, op).await;

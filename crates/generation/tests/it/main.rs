@@ -1,6 +1,7 @@
 //! One producer on a paused clock, in front of a journal that fails on demand.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod adopting;
 mod attempts;
 mod candidates;
 mod giving_up;

@@ -78,8 +78,7 @@ fn parse_flag(word: &str) -> Option<bool> {
 }
 
 fn parse_epoch(word: &str) -> Option<Epoch> {
-    let number = parse_seq(word.as_bytes())?.get();
-    Epoch::new(u32::try_from(number).ok()?)
+    Epoch::new(parse_seq(word.as_bytes())?.get())
 }
 
 fn is_why(text: &str) -> bool {
@@ -109,7 +108,7 @@ mod tests {
         ID.parse().unwrap()
     }
 
-    fn epoch(number: u32) -> Epoch {
+    fn epoch(number: u64) -> Epoch {
         Epoch::new(number).unwrap()
     }
 
@@ -153,7 +152,7 @@ mod tests {
             last: Seq::new(last),
         });
         let considers = Word::Considers {
-            epoch: epoch(u32::MAX),
+            epoch: epoch(Epoch::LAST.get()),
         };
         for word in declines.into_iter().chain(offers).chain([considers]) {
             check(&said(from, id(), &word), Message::Said { from, word });
@@ -170,7 +169,7 @@ mod tests {
             "stop x 1".to_owned(),
             format!("stop {ID} 2"),
             format!("taken {ID} 0"),
-            format!("taken {ID} 4294967296"),
+            format!("taken {ID} 9223372036854775808"),
             format!("readers {ID} ab 1"),
             format!("offer {ID} {from} 1 0"),
             format!("offer {ID} {from} 1 01"),

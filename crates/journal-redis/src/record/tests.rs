@@ -99,13 +99,23 @@ fn a_follower_reads_what_was_written() {
 
 #[test]
 fn a_mark_has_no_entries_and_shows_nothing() {
-    let bytes = mark(Epoch::new(7).unwrap(), Seq::new(3));
-    let record = decode(&bytes).unwrap();
-    assert_eq!((record.epoch.get(), record.first.get()), (7, 4));
-    assert_eq!(record.last(), None);
-    let follower = written(&[b"a".to_vec(), b"b".to_vec()], None);
-    follower.commit(Seq::new(3));
-    assert_eq!(record.show(&follower), Ok(Seq::new(3)));
+    let (before, by) = (Epoch::new(5).unwrap(), Epoch::new(7 << 32).unwrap());
+    for (bytes, follows) in [
+        (change(Adoption::new(before, Seq::new(3), by)), Some(before)),
+        (stand(by, Seq::new(3)), Some(by)),
+        (
+            old(&["00000007", "0000000000000004", "00000000", "00"]),
+            None,
+        ),
+    ] {
+        let record = decode(&bytes).unwrap();
+        assert_eq!(record.brings(), Brings::Mark { follows });
+        assert_eq!(record.first.get(), 4);
+        assert_eq!(record.last(), None);
+        let follower = written(&[b"a".to_vec(), b"b".to_vec()], None);
+        follower.commit(Seq::new(3));
+        assert_eq!(record.show(&follower), Ok(Seq::new(3)));
+    }
 }
 
 #[track_caller]
@@ -119,15 +129,17 @@ fn check_bad(change: impl FnOnce(&mut Vec<u8>)) {
 #[test]
 fn other_bytes_are_no_record() {
     check_bad(Vec::clear);
-    check_bad(|bytes| bytes[0] = 2);
-    // Epoch 0, sequence 0, a sequence at the end of all, a count beyond what there is.
-    check_bad(|bytes| bytes[1..5].fill(0));
-    check_bad(|bytes| bytes[5..13].fill(0));
-    check_bad(|bytes| bytes[5..13].fill(0xff));
-    check_bad(|bytes| bytes[13..17].fill(0xff));
+    check_bad(|bytes| bytes[0] = 1);
+    check_bad(|bytes| bytes[0] = 3);
+    // Epoch 0, one above all there are, sequence 0, a sequence at the end of all, a count beyond what there is.
+    check_bad(|bytes| bytes[1..9].fill(0));
+    check_bad(|bytes| bytes[1..9].fill(0xff));
+    check_bad(|bytes| bytes[9..17].fill(0));
+    check_bad(|bytes| bytes[9..17].fill(0xff));
+    check_bad(|bytes| bytes[17..21].fill(0xff));
     // A kind there is not, a length beyond what there is, no terminal and no other byte for it.
-    check_bad(|bytes| bytes[17] = 7);
-    check_bad(|bytes| bytes[18..22].fill(0xff));
+    check_bad(|bytes| bytes[HEAD] = 7);
+    check_bad(|bytes| bytes[HEAD + 1..HEAD + 5].fill(0xff));
     check_bad(|bytes| bytes[HEAD + 3 * ENTRY] = 0);
     check_bad(|bytes| bytes[HEAD + 3 * ENTRY] = 2);
     // The terminal is no end, or its place for an id is behind its ending.
@@ -135,6 +147,28 @@ fn other_bytes_are_no_record() {
     check_bad(|bytes| bytes[HEAD + 3 * ENTRY + 10] = 1);
     check_bad(|bytes| bytes.push(0));
     check_bad(|bytes| _ = bytes.pop());
+}
+
+/// A record of version 1, from the number of its epoch on.
+fn old(hex: &[&str]) -> Vec<u8> {
+    let hex = format!("01{}", hex.concat());
+    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len()).step_by(2).map(byte).collect()
+}
+
+#[test]
+fn what_version_1_wrote_is_read() {
+    let window = written(&[b"a".to_vec()], Some(end(Some("x"), Some(3))));
+    let bytes = encode(&window.staged(Seq::ZERO), Epoch::FIRST);
+    let mut old = vec![1, 0, 0, 0, 1];
+    old.extend_from_slice(&bytes[9..]);
+    assert_eq!(decode(&old), decode(&bytes));
+    let names = ["opening", "events", "whole", "change_of_writer"];
+    for name in names {
+        let file = fs::read(corpus().join(format!("version_1_{name}"))).unwrap();
+        assert_eq!(file[0], 1);
+        assert!(decode(&file).is_ok(), "{name}");
+    }
 }
 
 /// Records of every form.
@@ -145,13 +179,15 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         let batch = window.staged_through(Seq::new(after), Seq::new(through));
         encode(&batch, Epoch::FIRST)
     };
-    let later = Epoch::new(7).unwrap();
+    let later = Epoch::new(7 << 32).unwrap();
+    let adopted = |last| change(Adoption::new(Epoch::FIRST, Seq::new(last), later));
     vec![
         ("opening", batch(None, 0, 1)),
         ("events", batch(None, 1, 4)),
         ("one_event", batch(None, 2, 3)),
-        ("change_of_writer", mark(later, Seq::new(1))),
-        ("change_at_the_end", mark(later, Seq::new(u64::MAX - 1))),
+        ("change_of_writer", adopted(1)),
+        ("change_at_the_end", adopted(u64::MAX - 1)),
+        ("stand", stand(later, Seq::new(3))),
         ("end_alone", batch(Some(end(None, None)), 4, 5)),
         (
             "whole",

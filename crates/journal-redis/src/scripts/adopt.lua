@@ -1,7 +1,9 @@
 -- Changes the writer: a record without entries under the new epoch, which every older one is smaller than. It is
--- published when others follow, so that they catch up. Says who was the writer before.
+-- published when others follow, so that they catch up. Says who was the writer before. One that stands already is not
+-- written again. Epochs and sequences are compared as text: a number of Lua does not hold every one.
 -- KEYS log, meta, readers, request
--- ARGV expected sequence, new epoch, record, expiry in ms, owner, feed channel, how to publish there
+-- ARGV epoch that is replaced, expected sequence, new epoch, record, expiry in ms, owner, feed channel, how to publish
+-- there
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 if not last then
   redis.call('DEL', KEYS[4])
@@ -12,26 +14,25 @@ if id == '18446744073709551615-18446744073709551615' then
   return {'ended'}
 end
 local epoch, seq = string.match(id, '^(%d+)-(%d+)$')
-local new = tonumber(ARGV[2])
-if new < tonumber(epoch) then
+local stands = epoch == ARGV[3]
+if epoch ~= ARGV[1] and not stands then
   return {'fenced', epoch}
 end
-if seq ~= ARGV[1] then
+if seq ~= ARGV[2] then
   return {'unexpected', seq}
 end
-if new == tonumber(epoch) then
-  return {'fenced', epoch}
+if not stands then
+  redis.call('XADD', KEYS[1], ARGV[3] .. '-' .. seq, 'r', ARGV[4])
 end
-redis.call('XADD', KEYS[1], ARGV[2] .. '-' .. seq, 'r', ARGV[3])
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
-redis.call('PEXPIRE', KEYS[4], ARGV[4])
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
+redis.call('PEXPIRE', KEYS[4], ARGV[5])
 local meta = redis.call('HMGET', KEYS[2], 'access', 'claims', 'label', 'owner')
 if meta[1] then
-  redis.call('HSET', KEYS[2], 'epoch', ARGV[2], 'owner', ARGV[5])
-  redis.call('PEXPIRE', KEYS[2], ARGV[4])
+  redis.call('HSET', KEYS[2], 'epoch', ARGV[3], 'owner', ARGV[6])
+  redis.call('PEXPIRE', KEYS[2], ARGV[5])
 end
 -- It is done, whoever hears of it.
 if redis.call('EXISTS', KEYS[3]) == 1 then
-  redis.pcall(ARGV[7], ARGV[6], ARGV[3])
+  redis.pcall(ARGV[8], ARGV[7], ARGV[4])
 end
 return {'ok', meta[1], meta[2], meta[3], meta[4]}

@@ -4,7 +4,7 @@
 -- KEYS log, meta, gone, readers, request
 -- ARGV expected sequence, epoch, record, retention in ms, tombstone in ms, label, feed channel, how to publish there,
 -- what is beside the record or nothing
-local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+local last, before = unpack(redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 2))
 if not last then
   redis.call('DEL', KEYS[5])
   return {'vanished'}
@@ -14,13 +14,23 @@ if id == '18446744073709551615-18446744073709551615' then
   return {'ended'}
 end
 local epoch, seq = string.match(id, '^(%d+)-(%d+)$')
--- A higher one was adopted in what is lost since.
-if tonumber(ARGV[2]) ~= tonumber(epoch) then
+-- Both as text: a number of Lua does not hold every epoch. A higher epoch was adopted in what is lost since.
+if epoch ~= ARGV[2] then
   return {'fenced', epoch}
 end
--- As text: a number of Lua does not hold every sequence.
 if seq ~= ARGV[1] then
   return {'unexpected', seq}
+end
+-- The last record may have been taken while what it was to follow was lost. Then it leaves a gap, or stands behind another
+-- epoch and is no mark, which has the sequence of what it stands behind. Nothing ends behind what has no place.
+if before then
+  local epoch_before, seq_before = string.match(before[1], '^(%d+)-(%d+)$')
+  local stored = last[2][2]
+  local high, low = struct.unpack('>I4I4', stored, stored:byte(1) == 1 and 6 or 10)
+  local first = high * 4294967296 + low
+  if first > tonumber(seq_before) + 1 or (epoch_before ~= epoch and seq_before ~= seq) then
+    return {'stray'}
+  end
 end
 local fields = {'r', ARGV[3]}
 if ARGV[9] ~= '' then

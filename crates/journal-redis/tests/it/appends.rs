@@ -3,7 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use streamweld_journal::{Claim, Epoch, Found, Journal, OpenRefusal, Outcome, Refusal, Seq, Tail};
+use streamweld_journal::{
+    Adoption, Claim, Epoch, Found, Journal, OpenRefusal, Outcome, Refusal, Seq, Tail,
+};
 use streamweld_journal_redis::Config;
 use streamweld_journal_redis::testing::{Server, until};
 
@@ -37,7 +39,13 @@ async fn an_older_writer_elsewhere_is_fenced() {
     server
         .cli(&["ACL", "SETUSER", "default", "resetchannels"])
         .await;
-    let adopted = new.adopt(writer.id(), Seq::new(2), second, now).await;
+    let adopted = new
+        .adopt(
+            writer.id(),
+            Adoption::new(Epoch::FIRST, Seq::new(2), second),
+            now,
+        )
+        .await;
     assert_eq!(adopted, Outcome::Yes);
     // Redis refuses the smaller id; what that means is told by the tail.
     writer.stage("of the old writer");

@@ -5,8 +5,8 @@ use std::collections::btree_map::Entry;
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    Claim, Epoch, Found, Journal, Notice, Order, Ordered, Outcome, Seq, Step, StreamId, Tail,
-    Unreachable,
+    Adoption, Claim, Epoch, Found, Journal, Notice, Order, Ordered, Outcome, Seq, Step, StreamId,
+    Tail, Unreachable,
 };
 use streamweld_journal_redis::feed::{self, Heard};
 use streamweld_journal_redis::testing::{Cluster, Setup, until};
@@ -479,7 +479,12 @@ async fn what_a_dead_replica_left_is_ended_wherever_it_lies() {
         // What is told again has its end by now.
         if left.values().any(|it| *it == id) {
             left.retain(|_, it| *it != id);
-            assert_eq!(lives.adopt(id, Seq::FIRST, next, now).await, Outcome::Yes);
+            assert_eq!(
+                lives
+                    .adopt(id, Adoption::new(Epoch::FIRST, Seq::FIRST, next), now)
+                    .await,
+                Outcome::Yes
+            );
             let window = end(id, next, Seq::FIRST);
             assert_eq!(lives.finish(&window, Seq::FIRST, now).await, Outcome::Yes);
         }
@@ -502,7 +507,13 @@ async fn a_writer_hears_that_its_log_was_taken() {
     for _ in 0..5 {
         let writer = Writer::opened(&here).await;
         let (next, now) = (Epoch::new(2).unwrap(), SystemTime::now());
-        let adopted = there.adopt(writer.id(), Seq::FIRST, next, now).await;
+        let adopted = there
+            .adopt(
+                writer.id(),
+                Adoption::new(Epoch::FIRST, Seq::FIRST, next),
+                now,
+            )
+            .await;
         assert_eq!(adopted, Outcome::Yes);
         let told = timeout(Duration::from_secs(20), here.next_notice()).await;
         assert_eq!(told, Ok((writer.id(), Notice::Taken)));

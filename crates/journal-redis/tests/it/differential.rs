@@ -2,8 +2,8 @@
 //! asked of them in whatever order, they answer alike.
 //!
 //! Three replicas write one log as they please. In Redis each has a journal of its own; in memory they share one. What a
-//! replica does not know any more it reads back first, as an owner does: an outcome that is unknown, or a last entry that
-//! is another than the expected one, is only what it seemed like from there.
+//! replica does not know any more it reads back first, as an owner does: an outcome that is unknown, a last entry that is
+//! another than the expected one, or another writer, is only what it seemed like from there.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,8 +11,8 @@ use std::time::SystemTime;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use streamweld_journal::{
-    Epoch, Journal, Kind, Memory, Open, Outcome, Refusal, Seq, StreamId, Tail, TerminalParts,
-    Window, WindowConfig,
+    Adoption, Epoch, Journal, Kind, Memory, Open, Outcome, Refusal, Seq, StreamId, Tail,
+    TerminalParts, Window, WindowConfig,
 };
 use streamweld_journal_redis::RedisJournal;
 use streamweld_journal_redis::testing::Server;
@@ -30,11 +30,20 @@ enum Ask {
     /// Behind this place, so many.
     Append(i64, u64),
     Finish(i64),
-    /// From this place, to so much higher an epoch than its own; 0 is its own.
-    Adopt(i64, u32),
+    /// From this place, in place of the writer that stands or of itself.
+    Adopt(i64, Of),
+    /// What it asked for last, as if there had been no answer.
+    AdoptAgain,
     Tail,
     /// It takes itself for the owner under an epoch that nobody has.
     Imagine,
+}
+
+/// Whom a replica means to replace.
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Writer,
+    Itself,
 }
 
 /// Mostly what an owner would ask for, by whoever it is.
@@ -44,7 +53,9 @@ fn asks() -> impl Strategy<Value = Vec<(usize, Ask)>> {
         2 => Just(Ask::Open),
         24 => (place(), 1_u64..=3).prop_map(|(after, count)| Ask::Append(after, count)),
         1 => place().prop_map(Ask::Finish),
-        8 => (place(), 0_u32..=3).prop_map(|(last, above)| Ask::Adopt(last, above)),
+        8 => (place(), prop_oneof![4 => Just(Of::Writer), 1 => Just(Of::Itself)])
+            .prop_map(|(last, of)| Ask::Adopt(last, of)),
+        3 => Just(Ask::AdoptAgain),
         4 => Just(Ask::Tail),
         1 => Just(Ask::Imagine),
     ];
@@ -54,6 +65,8 @@ fn asks() -> impl Strategy<Value = Vec<(usize, Ask)>> {
 /// A replica over either journal.
 struct Replica {
     epoch: Epoch,
+    /// What it asked for last.
+    adoption: Option<Adoption>,
     window: Arc<Window>,
 }
 
@@ -74,7 +87,11 @@ impl Replica {
             id_at: None,
         };
         window.stage_terminal(now, terminal);
-        Self { epoch, window }
+        Self {
+            epoch,
+            adoption: None,
+            window,
+        }
     }
 }
 
@@ -100,14 +117,10 @@ async fn ask(journal: &dyn Journal, replica: &Replica, ask: Ask, last: Seq) -> T
             Told::Changed(append.await)
         }
         Ask::Finish(after) => Told::Changed(journal.finish(window, Seq::new(at(after)), now).await),
-        Ask::Adopt(place, above) => {
-            let epoch = Epoch::new(replica.epoch.get() + above).unwrap();
-            Told::Changed(
-                journal
-                    .adopt(window.id(), Seq::new(at(place)), epoch, now)
-                    .await,
-            )
-        }
+        Ask::Adopt(..) | Ask::AdoptAgain => match replica.adoption {
+            Some(adoption) => Told::Changed(journal.adopt(window.id(), adoption, now).await),
+            None => Told::Opened(false),
+        },
         Ask::Tail | Ask::Imagine => Told::Stands(match journal.tail(window.id()).await.unwrap() {
             Tail::None => None,
             Tail::Last {
@@ -126,7 +139,9 @@ async fn ask_surely(journal: &dyn Journal, replica: &Replica, asked: Ask, last: 
     for _ in 0..2 {
         let is_doubtful = matches!(
             told,
-            Told::Changed(Outcome::Unknown | Outcome::No(Refusal::Unexpected { .. }))
+            Told::Changed(
+                Outcome::Unknown | Outcome::No(Refusal::Unexpected { .. } | Refusal::Fenced { .. })
+            )
         );
         if !is_doubtful {
             break;
@@ -148,14 +163,24 @@ async fn answer_alike(
     let mut there: Vec<Replica> = (0..REPLICAS).map(|_| first()).collect();
     // Only one of them may have opened it; the others have an epoch that was never the log's.
     let mut opened = None;
-    let (mut counts, mut last) = ([0, 0], Seq::ZERO);
+    let (mut counts, mut writer, mut last) = ([0, 0], Epoch::FIRST, Seq::ZERO);
+    // Nobody else comes to it, and it is above all there were.
+    let fresh = |step: usize, of: u64| Epoch::new(1000 * (step as u64 + 1) + of).unwrap();
     for (step, (name, asked)) in asked.iter().enumerate() {
         let name = *name;
         let is_first = opened.is_none_or(|by| by == name);
         if here[name].epoch == Epoch::FIRST && !is_first || matches!(asked, Ask::Imagine) {
-            // Nobody else comes to it by adopting.
-            let imagined = Epoch::new(1000 * (step as u32 + 1)).unwrap();
+            let imagined = fresh(step, 0);
             (here[name], there[name]) = (Replica::new(id, imagined), Replica::new(id, imagined));
+        }
+        if let Ask::Adopt(place, of) = asked {
+            let replaces = match of {
+                Of::Writer => writer,
+                Of::Itself => here[name].epoch,
+            };
+            let at = Seq::new(last.get().saturating_add_signed(*place));
+            let adoption = Some(Adoption::new(replaces, at, fresh(step, 1)));
+            (here[name].adoption, there[name].adoption) = (adoption, adoption);
         }
         let in_memory = ask_surely(&memory, &here[name], *asked, last).await;
         let in_redis = ask_surely(&redis[name], &there[name], *asked, last).await;
@@ -169,17 +194,21 @@ async fn answer_alike(
         );
         match (asked, in_memory) {
             (Ask::Open, Told::Opened(true)) => opened = Some(name),
-            (Ask::Adopt(_, above), Told::Changed(Outcome::Yes)) => {
-                let epoch = Epoch::new(here[name].epoch.get() + above).unwrap();
-                (here[name], there[name]) = (Replica::new(id, epoch), Replica::new(id, epoch));
+            (Ask::Adopt(..) | Ask::AdoptAgain, Told::Changed(Outcome::Yes)) => {
+                let adoption = here[name].adoption;
+                let epoch = adoption.expect("it was asked for").epoch();
+                for replica in [&mut here[name], &mut there[name]] {
+                    *replica = Replica::new(id, epoch);
+                    replica.adoption = adoption;
+                }
                 counts[0] += 1;
             }
             (_, Told::Changed(Outcome::Yes)) => counts[1] += 1,
             _ => {}
         }
         let stands = ask(&memory, &here[name], Ask::Tail, last).await;
-        if let Told::Stands(Some((_, stands, _))) = stands {
-            last = stands;
+        if let Told::Stands(Some((by, stands, _))) = stands {
+            (writer, last) = (by, stands);
         }
         let there = ask(&redis[name], &there[name], Ask::Tail, last).await;
         prop_assert_eq!(stands, there);

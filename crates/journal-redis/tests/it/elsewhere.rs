@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_journal::{
-    Claim, Epoch, Found, Journal, Notice, OpenRefusal, Order, Ordered, Outcome, Seq, Word,
+    Adoption, Claim, Epoch, Found, Journal, Notice, OpenRefusal, Order, Ordered, Outcome, Seq, Word,
 };
 use streamweld_journal_redis::testing::{Server, until};
 use streamweld_journal_redis::{Config, Target};
@@ -272,8 +272,12 @@ async fn the_documented_rights_are_enough() {
     assert_eq!(there.order(id, stop).await, Ok(Ordered::Passed));
     assert_eq!(here.next_notice().await, (id, Notice::Order(stop)));
     assert_eq!(
-        here.adopt(id, Seq::new(2), Epoch::new(2).unwrap(), now)
-            .await,
+        here.adopt(
+            id,
+            Adoption::new(Epoch::FIRST, Seq::new(2), Epoch::new(2).unwrap()),
+            now
+        )
+        .await,
         Outcome::Yes
     );
     writer.window.begin_epoch(Epoch::new(2).unwrap());

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    Closed, Epoch, Follow, Found, Journal, Notice, Order, Ordered, Outcome, Reader, Seq, Step,
-    StreamId, Tail, View, Window,
+    Adoption, Closed, Epoch, Follow, Found, Journal, Notice, Order, Ordered, Outcome, Reader, Seq,
+    Step, StreamId, Tail, View, Window, WindowConfig, window_until,
 };
 use streamweld_journal_redis::RedisJournal;
 use streamweld_journal_redis::testing::{Server, until};
@@ -256,10 +256,56 @@ async fn a_later_writer_that_knows_less_is_not_spliced_in() {
     // As a failover would that loses the last entry, and a new writer after it.
     server.cli(&["XDEL", &writer.log(), "1-3"]).await;
     let (epoch, now) = (Epoch::new(2).unwrap(), SystemTime::now());
-    let adopted = here.adopt(writer.id(), Seq::new(2), epoch, now).await;
+    let adopted = here
+        .adopt(
+            writer.id(),
+            Adoption::new(Epoch::FIRST, Seq::new(2), epoch),
+            now,
+        )
+        .await;
     assert_eq!(adopted, Outcome::Yes);
     let (_, end) = read(&window).await;
     assert!(matches!(end, Step::Closed(Closed::Incomplete)), "{end:?}");
+}
+
+/// A takeover is lost, and with it what it had written; the next one has a lower epoch, so nothing is found behind what was
+/// read last.
+#[tokio::test]
+async fn what_replaces_a_lost_takeover_under_a_lower_epoch_is_noticed() {
+    let server = Server::new().await;
+    let (here, there) = (connect(&server).await, connect(&server).await);
+    let (lost, next) = (connect(&server).await, connect(&server).await);
+    let writer = Writer::opened(&here).await;
+    writer.stage("a");
+    append(&writer).await;
+    let (window, _follow) = find(&there, writer.id()).await;
+    let [high, low] = [9, 5].map(|epoch| Epoch::new(epoch).unwrap());
+    let lost = taking_over(&lost, writer.id(), high).await;
+    lost.stage("lost");
+    append(&lost).await;
+    let shown = window_until(&window, |window| window.committed() == Seq::new(3));
+    timeout(Duration::from_secs(20), shown).await.unwrap();
+    for id in ["9-3", "9-2"] {
+        server.cli(&["XDEL", &writer.log(), id]).await;
+    }
+    server.cli(&["XSETID", &writer.log(), "1-2"]).await;
+    let next = taking_over(&next, writer.id(), low).await;
+    for text in ["b", "c"] {
+        next.stage(text);
+        append(&next).await;
+    }
+    let (_, end) = read(&window).await;
+    assert!(matches!(end, Step::Closed(Closed::Incomplete)), "{end:?}");
+}
+
+/// Adopts from the second entry of the first writer.
+async fn taking_over(journal: &RedisJournal, id: StreamId, epoch: Epoch) -> Writer<'_> {
+    let (last, now) = (Seq::new(2), SystemTime::now());
+    let adoption = Adoption::new(Epoch::FIRST, last, epoch);
+    assert_eq!(journal.adopt(id, adoption, now).await, Outcome::Yes);
+    let window = Window::new(id, epoch, now, WindowConfig::default());
+    window.begin_after(last);
+    Writer { journal, window }
 }
 
 #[tokio::test]
@@ -302,7 +348,12 @@ async fn a_new_writer_learns_what_waits() {
     let (window, _follow) = find(reader, writer.id()).await;
     let (epoch, now) = (Epoch::new(2).unwrap(), SystemTime::now());
     assert_eq!(
-        new.adopt(writer.id(), Seq::FIRST, epoch, now).await,
+        new.adopt(
+            writer.id(),
+            Adoption::new(Epoch::FIRST, Seq::FIRST, epoch),
+            now
+        )
+        .await,
         Outcome::Yes
     );
     let replica = reader.replica();

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    Epoch, Found, Journal, Level, Outcome, Refusal, Seq, Tail, Unreachable, Window,
+    Adoption, Epoch, Found, Journal, Level, Outcome, Refusal, Seq, Tail, Unreachable, Window,
 };
 use streamweld_journal_redis::testing::{Fsync, Server, Setup, until};
 use streamweld_journal_redis::{Config, RedisJournal};
@@ -153,7 +153,13 @@ async fn an_end_and_a_change_of_writer_wait_as_well() {
     assert_eq!(ended.finish().await, Outcome::Unknown);
     assert_eq!(here.tail(ended.id()).await, Err(Unreachable));
     let (epoch, now) = (Epoch::new(2).unwrap(), SystemTime::now());
-    let outcome = there.adopt(adopted.id(), Seq::FIRST, epoch, now).await;
+    let outcome = there
+        .adopt(
+            adopted.id(),
+            Adoption::new(Epoch::FIRST, Seq::FIRST, epoch),
+            now,
+        )
+        .await;
     assert_eq!(outcome, Outcome::Unknown);
     // A reader of the end would be shown what may be lost.
     assert!(there.find(ended.id(), now).await.is_err());

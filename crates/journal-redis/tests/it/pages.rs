@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    Closed, Epoch, Follow, Found, Gone, Journal, Kind, Outcome, Reader, Seq, Step, StreamId, View,
-    Window, WindowConfig,
+    Adoption, Closed, Epoch, Follow, Found, Gone, Journal, Kind, Outcome, Reader, Seq, Step,
+    StreamId, View, Window, WindowConfig,
 };
 use streamweld_journal_redis::testing::{Server, until};
 use streamweld_journal_redis::{Config, RedisJournal};
@@ -211,7 +211,11 @@ async fn a_place_is_found_whoever_wrote_it() {
     for (journal, epoch) in journals.iter().skip(1).zip(2..) {
         let epoch = Epoch::new(epoch).unwrap();
         let expected = writer.window.committed();
-        let adopted = journal.adopt(writer.id(), expected, epoch, SystemTime::now());
+        let adopted = journal.adopt(
+            writer.id(),
+            Adoption::new(writer.window.epoch(), expected, epoch),
+            SystemTime::now(),
+        );
         assert_eq!(adopted.await, Outcome::Yes);
         writer.window.begin_epoch(epoch);
         writer = Writer {

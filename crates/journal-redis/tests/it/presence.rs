@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_journal::{
-    Epoch, Journal, Notice, Outcome, Ownerless, Refusal, Seq, StreamId, Tail, TerminalParts,
-    Window, WindowConfig,
+    Adoption, Epoch, Journal, Notice, Outcome, Ownerless, Refusal, Seq, StreamId, Tail,
+    TerminalParts, Window, WindowConfig,
 };
 use streamweld_journal_redis::testing::{Server, until};
 use streamweld_journal_redis::{Config, RedisJournal};
@@ -23,7 +23,7 @@ async fn connect(server: &Server) -> RedisJournal {
     connect_with(server, Config { lease, ..config() }).await
 }
 
-fn epoch(number: u32) -> Epoch {
+fn epoch(number: u64) -> Epoch {
     Epoch::new(number).unwrap()
 }
 
@@ -100,7 +100,12 @@ async fn what_a_dead_replica_left_is_told_with_its_epoch_and_label() {
     // It is told again until it has its end, and then everything about the dead one is gone.
     assert_eq!(ownerless(&lives).await.0, id);
     let (next, now) = (self::epoch(2), SystemTime::now());
-    assert_eq!(lives.adopt(id, Seq::FIRST, next, now).await, Outcome::Yes);
+    assert_eq!(
+        lives
+            .adopt(id, Adoption::new(Epoch::FIRST, Seq::FIRST, next), now)
+            .await,
+        Outcome::Yes
+    );
     let window = end(id, next, Seq::FIRST);
     assert_eq!(lives.finish(&window, Seq::FIRST, now).await, Outcome::Yes);
     names(&server, REPLICAS, 1).await;
@@ -121,20 +126,22 @@ async fn two_that_take_over_at_once_leave_one_end() {
     drop(dies);
     let ((first, _), (second, _)) = tokio::join!(ownerless(&one), ownerless(&other));
     assert_eq!((first, second), (id, id));
-    let (next, now) = (epoch(2), SystemTime::now());
+    let (epochs, now) = ([epoch(3), epoch(2)], SystemTime::now());
     let adopted = tokio::join!(
-        one.adopt(id, Seq::FIRST, next, now),
-        other.adopt(id, Seq::FIRST, next, now),
+        one.adopt(id, Adoption::new(Epoch::FIRST, Seq::FIRST, epochs[0]), now),
+        other.adopt(id, Adoption::new(Epoch::FIRST, Seq::FIRST, epochs[1]), now),
     );
-    let fenced = Outcome::No(Refusal::Fenced { epoch: next });
-    let (winner, loser) = match adopted {
-        (Outcome::Yes, lost) if lost == fenced => (&one, &other),
-        (lost, Outcome::Yes) if lost == fenced => (&other, &one),
+    let fenced = |epoch| Outcome::No(Refusal::Fenced { epoch });
+    let (winner, loser, next) = match adopted {
+        (Outcome::Yes, lost) if lost == fenced(epochs[0]) => (&one, &other, epochs[0]),
+        (lost, Outcome::Yes) if lost == fenced(epochs[1]) => (&other, &one, epochs[1]),
         both => panic!("{both:?}"),
     };
     let window = end(id, next, Seq::FIRST);
     assert_eq!(winner.finish(&window, Seq::FIRST, now).await, Outcome::Yes);
-    let late = loser.adopt(id, Seq::new(2), epoch(3), now).await;
+    let late = loser
+        .adopt(id, Adoption::new(next, Seq::new(2), next.fresh()), now)
+        .await;
     assert_eq!(late, Outcome::No(Refusal::Ended));
     names(&server, REPLICAS, 2).await;
     for journal in [&one, &other] {
@@ -151,7 +158,12 @@ async fn who_died_with_an_adoption_is_found_by_the_next() {
     drop(first);
     assert_eq!(ownerless(&second).await.0, id);
     let (next, now) = (epoch(2), SystemTime::now());
-    assert_eq!(second.adopt(id, Seq::FIRST, next, now).await, Outcome::Yes);
+    assert_eq!(
+        second
+            .adopt(id, Adoption::new(Epoch::FIRST, Seq::FIRST, next), now)
+            .await,
+        Outcome::Yes
+    );
     assert_eq!(
         server
             .cli(&["SISMEMBER", &owned(&second), &id.to_string()])
@@ -174,12 +186,16 @@ async fn what_the_owner_ended_meanwhile_stays_so() {
     // Its end comes between the look at the log and its adoption.
     writer.stage_terminal();
     assert_eq!(writer.finish().await, Outcome::Yes);
-    let adopted = there.adopt(id, Seq::FIRST, epoch(2), now).await;
+    let adopted = there
+        .adopt(id, Adoption::new(Epoch::FIRST, Seq::FIRST, epoch(2)), now)
+        .await;
     assert_eq!(adopted, Outcome::No(Refusal::Ended));
     // And the other way round.
     let writer = Writer::opened(&here).await;
     let id = writer.id();
-    let adopted = there.adopt(id, Seq::FIRST, epoch(2), now).await;
+    let adopted = there
+        .adopt(id, Adoption::new(Epoch::FIRST, Seq::FIRST, epoch(2)), now)
+        .await;
     assert_eq!(adopted, Outcome::Yes);
     writer.stage_terminal();
     let fenced = Outcome::No(Refusal::Fenced { epoch: epoch(2) });
@@ -204,7 +220,9 @@ async fn a_writer_is_told_that_its_log_was_taken() {
                 .cli(&["ACL", "SETUSER", "default", "resetchannels"])
                 .await;
         }
-        let adopted = there.adopt(id, Seq::FIRST, epoch(2), now).await;
+        let adopted = there
+            .adopt(id, Adoption::new(Epoch::FIRST, Seq::FIRST, epoch(2)), now)
+            .await;
         if !listens {
             server
                 .cli(&["ACL", "SETUSER", "default", "allchannels"])

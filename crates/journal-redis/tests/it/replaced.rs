@@ -6,7 +6,11 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use streamweld_journal::{Epoch, Found, Journal, Notice, Outcome, Refusal, Seq, Tail};
+use bytes::Bytes;
+use streamweld_journal::{
+    Adoption, Epoch, Found, Journal, Kind, Notice, Outcome, Refusal, Seq, StreamId, Tail, Window,
+    WindowConfig,
+};
 use streamweld_journal_redis::testing::{Relay, Server, Setup, until};
 use streamweld_journal_redis::{Config, RedisJournal, Target, Timing};
 use tokio::time::timeout;
@@ -149,10 +153,71 @@ async fn a_record_behind_a_gap_is_taken_back_by_who_takes_over() {
         panic!("it can be read: {tail:?}")
     };
     assert_eq!((epoch, last), (Epoch::FIRST, Seq::new(2)));
-    let next = epoch.next();
-    let adopted = elsewhere.adopt(writer.id(), last, next, SystemTime::now());
+    let next = epoch.fresh();
+    let adopted = elsewhere.adopt(
+        writer.id(),
+        Adoption::new(Epoch::FIRST, last, next),
+        SystemTime::now(),
+    );
     assert_eq!(adopted.await, Outcome::Yes);
     assert_eq!(server.cli(&["XLEN", &writer.log()]).await, "3");
+}
+
+/// A writer may have had one under way on each of two connections, and the one before may have left another.
+#[tokio::test]
+async fn several_records_behind_a_gap_are_taken_back() {
+    let server = Server::new().await;
+    let (journal, elsewhere) = (connect(&server).await, connect(&server).await);
+    let writer = Writer::opened(&journal).await;
+    append(&writer, "a").await;
+    append(&writer, "lost").await;
+    for _ in 0..3 {
+        append(&writer, "behind the gap").await;
+    }
+    server.cli(&["XDEL", &writer.log(), "1-3"]).await;
+    let tail = elsewhere.tail(writer.id()).await;
+    assert!(
+        matches!(tail, Ok(Tail::Last { last, .. }) if last == Seq::new(2)),
+        "{tail:?}"
+    );
+    assert_eq!(server.cli(&["XLEN", &writer.log()]).await, "2");
+    heal(&writer, 2).await;
+    ends_whole(&writer, &elsewhere).await;
+}
+
+/// One that was on its way may come behind what was on its way before it.
+#[tokio::test]
+async fn nothing_ends_behind_a_record_that_has_no_place() {
+    let server = Server::new().await;
+    let (journal, elsewhere) = (connect(&server).await, connect(&server).await);
+    let writer = Writer::opened(&journal).await;
+    append(&writer, "a").await;
+    append(&writer, "lost").await;
+    append(&writer, "behind the gap").await;
+    server.cli(&["XDEL", &writer.log(), "1-3"]).await;
+    writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Unknown);
+    assert_eq!(server.cli(&["XLEN", &writer.log()]).await, "3");
+    writer.stands(2, false).await;
+
+    // A takeover is lost, and not what was written under it.
+    let next = Writer::adopting(&elsewhere, writer.id(), 2, Seq::new(2)).await;
+    append(&next, "behind the mark").await;
+    server.cli(&["XDEL", &writer.log(), "2-2"]).await;
+    next.stage_terminal();
+    assert_eq!(next.finish().await, Outcome::Unknown);
+    let tail = elsewhere.tail(writer.id()).await;
+    assert!(
+        matches!(tail, Ok(Tail::Last { epoch: Epoch::FIRST, last, terminal: false, .. }) if last == Seq::new(2)),
+        "{tail:?}"
+    );
+    // The one before has what is missing.
+    let terminal = writer.window.received();
+    let now = SystemTime::now();
+    let ends = journal.finish(&writer.window, Seq::new(2), now).await;
+    assert_eq!(ends, Outcome::Yes);
+    writer.window.commit(terminal);
+    writer.stands(terminal.get(), true).await;
 }
 
 /// Many times in a row, while appends go on without a pause.
@@ -259,8 +324,49 @@ async fn an_end_that_was_lost_is_written_again() {
     let Ok(Found::Here { window, .. }) = found else {
         panic!("{found:?}")
     };
-    let shown = |window: &streamweld_journal::Window| window.staged(Seq::ZERO).runs.concat();
+    let shown = |window: &Window| window.staged(Seq::ZERO).runs.concat();
     assert_eq!(shown(&window), shown(&writer.window));
+}
+
+/// More was lost with it than its owner's ring holds: what stands is nobody's, and has to be ended in another way.
+#[tokio::test]
+async fn an_end_that_cannot_be_written_again_is_told() {
+    let server = Server::new().await;
+    let journal = connect(&server).await;
+    let (id, now) = (StreamId::generate(SystemTime::now()), SystemTime::now());
+    let small = WindowConfig { max_bytes: 4 << 10 };
+    let window = Window::new(id, Epoch::FIRST, now, small);
+    window.set_label(Bytes::from_static(b"label"));
+    let mut staging = window.stage(now);
+    staging.push(Kind::Open, |out| out.extend_from_slice(b"data: {}\n"));
+    drop(staging);
+    let writer = Writer {
+        journal: &journal,
+        window,
+    };
+    assert_eq!(writer.open().await, Outcome::Yes);
+    writer.window.commit(Seq::FIRST);
+    append(&writer, "kept").await;
+    let copy = copy_of(&server).await;
+    while writer.window.earliest() <= Seq::new(3) {
+        append(&writer, &"lost".repeat(100)).await;
+    }
+    writer.stage_terminal();
+    assert_eq!(writer.finish().await, Outcome::Yes);
+    fall_back(&server, &copy).await;
+    let told = async {
+        loop {
+            if let (id, Notice::EndLost(log)) = journal.next_notice().await {
+                return (id, log.epoch, log.label);
+            }
+        }
+    };
+    let told = timeout(Duration::from_secs(20), told).await;
+    let label = Bytes::from_static(b"label");
+    assert_eq!(told, Ok((writer.id(), Epoch::FIRST, label)));
+    let adoption = Adoption::new(Epoch::FIRST, Seq::new(2), Epoch::FIRST.fresh());
+    let adopted = journal.adopt(writer.id(), adoption, now).await;
+    assert_eq!(adopted, Outcome::Yes);
 }
 
 /// Its owner remembers no more than that it has done with it.

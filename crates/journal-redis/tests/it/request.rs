@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use streamweld_journal::{Epoch, Journal, Outcome, Refusal, Seq, Tail};
+use streamweld_journal::{Adoption, Epoch, Journal, Outcome, Refusal, Seq, Tail};
 use streamweld_journal_redis::testing::{Server, until};
 use streamweld_journal_redis::{Config, RedisJournal};
 
@@ -49,7 +49,9 @@ async fn it_goes_with_the_end_whoever_writes_that() {
 
     let writer = opened(&here, "of one that is taken").await;
     let (id, epoch, now) = (writer.id(), Epoch::new(2).unwrap(), SystemTime::now());
-    let adopted = there.adopt(id, Seq::FIRST, epoch, now).await;
+    let adopted = there
+        .adopt(id, Adoption::new(Epoch::FIRST, Seq::FIRST, epoch), now)
+        .await;
     assert_eq!(adopted, Outcome::Yes);
     assert!(kept(&there, &writer).await.is_some());
     let window = end(id, epoch, Seq::FIRST);
@@ -123,7 +125,9 @@ async fn it_goes_where_its_log_is_found_to_have_vanished() {
             }
             "adopt" => {
                 let epoch = Epoch::new(2).unwrap();
-                let adopted = there.adopt(id, Seq::FIRST, epoch, now).await;
+                let adopted = there
+                    .adopt(id, Adoption::new(Epoch::FIRST, Seq::FIRST, epoch), now)
+                    .await;
                 assert_eq!(adopted, vanished);
             }
             _ => assert_eq!(writer.tail().await, Tail::None),

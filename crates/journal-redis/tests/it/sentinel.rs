@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use streamweld_journal::{Epoch, Journal, Outcome, Refusal, Seq};
+use streamweld_journal::{Adoption, Epoch, Journal, Outcome, Refusal, Seq};
 use streamweld_journal_redis::testing::{Sentinels, Server, Setup, until};
 use streamweld_journal_redis::{ConnectError, RedisJournal, Target};
 
@@ -138,7 +138,11 @@ async fn row_36_of_two_masters_the_writer_of_the_lower_epoch_loses() {
     new.cli(&["REPLICAOF", "NO", "ONE"]).await;
     let there = connect(&new).await;
     let second = Epoch::new(2).unwrap();
-    let adopted = there.adopt(writer.id(), Seq::new(2), second, SystemTime::now());
+    let adopted = there.adopt(
+        writer.id(),
+        Adoption::new(Epoch::FIRST, Seq::new(2), second),
+        SystemTime::now(),
+    );
     assert_eq!(adopted.await, Outcome::Yes);
     // The old one is taken at its word, where nobody will read it again.
     append_at_last(&writer).await;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{
-    Epoch, Journal, Kind, Open, Outcome, Refusal, Seq, StreamId, Tail, TerminalParts, Window,
-    WindowConfig,
+    Adoption, Epoch, Journal, Kind, Open, Outcome, Refusal, Seq, StreamId, Tail, TerminalParts,
+    Window, WindowConfig,
 };
 use streamweld_journal_redis::RedisJournal;
 use tokio::time::Instant;
@@ -26,15 +26,22 @@ impl<'a> Writer<'a> {
         Self { journal, window }
     }
 
-    /// One that goes on behind `last`, which others wrote, in a window of its own. It has adopted the log.
+    /// One that goes on behind `last`, which others wrote, in a window of its own. It has adopted the log from a
+    /// writer of the epoch right below its own.
     pub(crate) async fn adopting(
         journal: &'a RedisJournal,
         id: StreamId,
-        epoch: u32,
+        epoch: u64,
         last: Seq,
     ) -> Self {
-        let (epoch, now) = (Epoch::new(epoch).unwrap(), SystemTime::now());
-        assert_eq!(journal.adopt(id, last, epoch, now).await, Outcome::Yes);
+        let (before, epoch) = (Epoch::new(epoch - 1).unwrap(), Epoch::new(epoch).unwrap());
+        let now = SystemTime::now();
+        assert_eq!(
+            journal
+                .adopt(id, Adoption::new(before, last, epoch), now)
+                .await,
+            Outcome::Yes
+        );
         let window = Window::new(id, epoch, now, WindowConfig::default());
         window.begin_after(last);
         window.set_earlier(journal.earlier(id).unwrap());

@@ -48,6 +48,6 @@ pub async fn nothing_follows_a_terminal(journal: &dyn Journal) {
     assert_eq!(writer.append(2, 3).await, ended);
     assert_eq!(writer.finish(2).await, ended);
     assert_eq!(writer.finish(3).await, ended);
-    assert_eq!(writer.adopt(4, 2).await, ended);
+    assert_eq!(writer.adopt(1, 4, 2).await, ended);
     writer.stands(4, true).await;
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::contract::{Access, Journal, Open, Outcome, Refusal, Tail};
+use crate::contract::{Access, Adoption, Journal, Open, Outcome, Refusal, Tail};
 use crate::id::StreamId;
 use crate::types::{Epoch, Kind, Seq, TerminalParts};
 use crate::window::{Window, WindowConfig};
@@ -128,10 +128,10 @@ impl<'a> Writer<'a> {
             .await
     }
 
-    pub(super) async fn adopt(&self, expected: u64, epoch: u32) -> Outcome<Refusal> {
-        self.journal
-            .adopt(self.id(), Seq::new(expected), self::epoch(epoch), now())
-            .await
+    /// Adopts for `by`, from this last entry of a writer of the epoch `of`.
+    pub(super) async fn adopt(&self, of: u64, last: u64, by: u64) -> Outcome<Refusal> {
+        let adoption = Adoption::new(epoch(of), Seq::new(last), epoch(by));
+        self.journal.adopt(self.id(), adoption, now()).await
     }
 
     /// Checks what really stands.
@@ -139,7 +139,7 @@ impl<'a> Writer<'a> {
         self.stands_under(1, last, terminal).await;
     }
 
-    pub(super) async fn stands_under(&self, epoch: u32, last: u64, terminal: bool) {
+    pub(super) async fn stands_under(&self, epoch: u64, last: u64, terminal: bool) {
         let digest = self.window.digest(Seq::new(last));
         let expected = Tail::Last {
             epoch: self::epoch(epoch),
@@ -151,7 +151,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-pub(super) fn epoch(number: u32) -> Epoch {
+pub(super) fn epoch(number: u64) -> Epoch {
     Epoch::new(number).unwrap_or_else(|| panic!("no epoch is 0"))
 }
 
@@ -161,7 +161,7 @@ pub(super) fn unexpected(last: u64) -> Outcome<Refusal> {
     })
 }
 
-pub(super) fn fenced(epoch: u32) -> Outcome<Refusal> {
+pub(super) fn fenced(epoch: u64) -> Outcome<Refusal> {
     Outcome::No(Refusal::Fenced {
         epoch: self::epoch(epoch),
     })

@@ -87,7 +87,7 @@ pub async fn an_adopted_log_goes_on_in_a_window_of_its_own(journal: &dyn Journal
     let Some(earlier) = journal.earlier(old.id()) else {
         return;
     };
-    assert_eq!(old.adopt(40, 2).await, Outcome::Yes);
+    assert_eq!(old.adopt(1, 40, 2).await, Outcome::Yes);
     let window = Window::new(old.id(), epoch(2), now(), WindowConfig::default());
     window.begin_after(Seq::new(40));
     window.set_earlier(earlier);

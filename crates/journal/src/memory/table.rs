@@ -7,7 +7,9 @@ use super::MemoryConfig;
 use super::by_id::ById;
 use super::claims::Claims;
 use super::retention::{Finished, Retention};
-use crate::contract::{BodyDigest, Claim, Found, Key, Open, OpenRefusal, Refusal, Tail, Usage};
+use crate::contract::{
+    Adoption, BodyDigest, Claim, Found, Key, Open, OpenRefusal, Refusal, Tail, Usage,
+};
 use crate::id::StreamId;
 use crate::kept::{Keeping, Kept};
 use crate::rules::Standing;
@@ -122,15 +124,10 @@ impl Table {
         Ok(())
     }
 
-    pub(super) fn adopt(
-        &mut self,
-        id: StreamId,
-        expected: Seq,
-        epoch: Epoch,
-    ) -> Result<(), Refusal> {
+    pub(super) fn adopt(&mut self, id: StreamId, adoption: Adoption) -> Result<(), Refusal> {
         let log = self.logs.get_mut(&id).ok_or(Refusal::Vanished)?;
-        log.standing().allows_adoption(epoch, expected)?;
-        log.epoch = epoch;
+        log.standing().allows_adoption(adoption)?;
+        log.epoch = adoption.epoch();
         Ok(())
     }
 

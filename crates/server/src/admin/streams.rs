@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::Response;
 use serde::Serialize;
 use streamweld_generation::lifecycle::By;
+use streamweld_generation::steady_now;
 use streamweld_generation::{Durability, Head};
 use streamweld_journal::Seq;
 
@@ -39,7 +40,7 @@ pub(super) async fn list(app: &App, query: Option<&str>) -> Result<Response<Body
     let finished = app
         .shared
         .journal
-        .finished(SystemTime::now())
+        .finished(steady_now())
         .await
         .unwrap_or_default();
     found.extend(finished.into_iter().map(|window| Readable {

@@ -117,7 +117,7 @@ fn a_later_writer_goes_on_and_an_older_one_does_not() {
     stage(&writer, Kind::Event, 20);
     writer.commit(writer.received());
     let first = range(&writer, 0, 2);
-    writer.begin_epoch(Epoch::FIRST.next());
+    writer.begin_epoch(Epoch::FIRST.above(0));
     stage(&writer, Kind::Event, 30);
     writer.commit(writer.received());
     first.show(&follower).unwrap();

@@ -166,7 +166,7 @@ impl Model {
             }
             Op::Epoch => {
                 if self.committed == self.entries.len() {
-                    self.epoch = self.epoch.next();
+                    self.epoch = self.epoch.above(0);
                     self.window.begin_epoch(self.epoch);
                 }
             }
