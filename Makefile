@@ -32,6 +32,7 @@ demo-llama: $(STREAMWELD) ## The same in front of a real llama.cpp server with a
 test: ## Everything that CI checks: lints, tests with real clients, documentation
 	scripts/setup-test.sh
 	@$(MAKE) lint
+	scripts/check-advisories.sh
 	# Some stories run the binary itself.
 	$(CARGO) build --locked -p streamweld
 	STREAMWELD=$(TARGET)/debug/streamweld scripts/check-deploy.sh
@@ -61,7 +62,8 @@ clients-table: ## Write the rows of docs/clients.md anew, from what the clients 
 reference: ## Write docs/configuration.md anew, from the help of the flags
 	STREAMWELD_WRITE_REFERENCE=1 $(CARGO) test --locked -p streamweld -- reference::
 
-check: lint doc ## The part of `make test` that needs no clients: lints, documentation, tidy
+check: lint doc ## The part of `make test` that needs no clients: lints, documentation, tidy, advisories
+	scripts/check-advisories.sh
 	$(CARGO) test --locked -p streamweld-tests --test it -- tidy::
 
 check-deploy: ## The part of `make test` about deploy/: charts, manifests, unit, Dockerfile (installs Helm and schemas, 90 MB)
@@ -77,6 +79,7 @@ doc:
 fmt: ## Format the source
 	$(CARGO) fmt --all
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
+	$(CARGO) fmt --manifest-path advisories/Cargo.toml
 
 bench: ## Run the benchmarks
 	$(CARGO) bench --workspace --locked

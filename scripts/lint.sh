@@ -20,6 +20,7 @@ has() {
 if has rustfmt "$cargo" fmt --version; then
   "$cargo" fmt --all --check
   "$cargo" fmt --manifest-path fuzz/Cargo.toml --check
+  "$cargo" fmt --manifest-path advisories/Cargo.toml --check
 fi
 if has clippy "$cargo" clippy --version; then
   "$cargo" clippy --workspace --all-targets --locked -- -D warnings

@@ -56,7 +56,7 @@ async fn told(answer: Response, id: &str) -> (u16, Vec<(String, String)>, String
     (status, headers, body.to_string().replace(id, "(id)"))
 }
 
-async fn check_stranger(stranger: &Client, id: &str) {
+pub(crate) async fn check_stranger(stranger: &Client, id: &str) {
     let about_this = ask(stranger, id).await;
     let about_unknown = ask(stranger, UNKNOWN).await;
     for (this, unknown) in about_this.into_iter().zip(about_unknown) {

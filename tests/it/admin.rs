@@ -144,7 +144,8 @@ async fn metrics_are_what_a_scraper_reads() {
     assert!(body.ends_with("# EOF\n"));
     for line in body.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = line.rsplit_once(' ').expect("name and value");
-        assert!(name.starts_with("streamweld_"), "{line}");
+        let known = name.starts_with("streamweld_") || name.starts_with("process_");
+        assert!(known, "{line}");
         assert!(value.parse::<f64>().is_ok(), "{line}");
     }
 }

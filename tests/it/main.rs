@@ -3,6 +3,7 @@
 mod abort;
 mod access;
 mod admin;
+mod attacks;
 mod backends;
 mod background;
 mod clients;

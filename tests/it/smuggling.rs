@@ -158,6 +158,63 @@ async fn chunks_that_are_no_chunks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn row_05_what_chunks_say_beside_their_size_hides_nothing() {
+    let harness = Harness::start(Script::tokens(3)).await;
+    let long = format!("5;{}\r\n12345\r\n0\r\n\r\n", "x".repeat(64 << 10));
+    for body in [
+        "5;a=b\r\n12345\r\n0\r\n\r\n",
+        "5;a=\"\r\n0\r\n\r\n\"\r\n12345\r\n0\r\n\r\n",
+        "5 ;a\r\n12345\r\n0\r\n\r\n",
+        "5;a=b\n12345\r\n0\r\n\r\n",
+        "5;a\rb\r\n12345\r\n0\r\n\r\n",
+        "5\r\n12345\r\n0;x\r\nhost: evil\r\ncontent-length: 5\r\n\r\n",
+        "5\r\n12345\r\n0\r\ntransfer-encoding: chunked\r\n\r\n",
+        "00000000000000000005\r\n12345\r\n0\r\n\r\n",
+        &long,
+    ] {
+        check(&harness, &post("transfer-encoding: chunked\r\n", body)).await;
+    }
+}
+
+/// What a client sends before it is told that its connection is another one now is never a request of HTTP.
+#[tokio::test(flavor = "multi_thread")]
+async fn row_05_what_comes_early_behind_an_upgrade_is_no_request() {
+    let harness = Harness::start(Script::tokens(3)).await;
+    let upgrade = "connection: upgrade\r\nupgrade: echo\r\n";
+    for (request, status) in [
+        (
+            format!("GET /upgrade HTTP/1.1\r\nhost: h\r\n{upgrade}\r\n"),
+            "101",
+        ),
+        // Of these the backend makes no tunnel, or none is asked for, and the next request is one.
+        (
+            format!("GET /echo HTTP/1.1\r\nhost: h\r\n{upgrade}\r\n"),
+            "200",
+        ),
+        (
+            "GET /echo HTTP/1.1\r\nhost: h\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"
+                .to_owned(),
+            "200",
+        ),
+    ] {
+        let count = harness.mock.recorder().count();
+        let mut wire = Wire::open(&harness.client, format!("{request}{HIDDEN}")).await;
+        let head = wire.head().await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+        if status == "101" {
+            assert_eq!(wire.until(HIDDEN).await, HIDDEN, "the tunnel gives it back");
+            assert_eq!(harness.mock.recorder().count(), count + 1);
+        } else {
+            let next = wire.until("/echo/hidden").await;
+            assert!(
+                next.contains("HTTP/1.1 200 "),
+                "it stood in the open: {next}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn http_1_0_has_no_transfer_coding() {
     let harness = Harness::start(Script::tokens(3)).await;
     for fields in [

@@ -3,9 +3,11 @@
 //! Each test lists everything that is wrong, with its place and what to do, and not only the first. They read
 //! files and `cargo metadata`; they build nothing and need no network.
 
+mod attacks;
 mod dependencies;
 mod documents;
 mod faults;
+mod packages;
 mod promises;
 mod sources;
 mod tree;

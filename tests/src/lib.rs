@@ -5,6 +5,7 @@
 mod binary;
 mod client;
 mod coded;
+pub mod frames;
 mod harness;
 mod leave;
 mod linked;

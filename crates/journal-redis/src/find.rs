@@ -10,7 +10,8 @@ use bytes::Bytes;
 use redis::Value;
 use streamweld_journal::rules::{self, Continues, continues};
 use streamweld_journal::{
-    Access, Epoch, Found, Level, MirrorError, Seq, StreamId, Unreachable, Window, WindowConfig,
+    Access, Admits, Epoch, Found, Level, MirrorError, Seq, StreamId, Unreachable, Window,
+    WindowConfig,
 };
 
 use crate::journal::Inner;
@@ -41,33 +42,37 @@ impl Meta {
 }
 
 impl Inner {
-    /// Looks a log up for a reader that stands at `after`.
+    /// Looks a log up for a reader that stands at `after`. For one that is refused, what is known here is as if it were
+    /// not: it costs the same look at Redis as what never was.
     pub(crate) async fn find(
         self: &Arc<Self>,
         id: StreamId,
         after: Seq,
+        admits: &Admits<'_>,
     ) -> Result<Found, Unreachable> {
-        if let Some(found) = self.find_here(id) {
+        if let Some(found) = self.find_here(id, admits) {
             return Ok(found);
         }
-        if let Some(part) = self.followers.join(id) {
+        if let Some(part) = self.followers.join(id, admits) {
             return part.found().await;
         }
         let keys = self.config.prefix.keys(id);
         let (meta, gone) = self.meta(id, &keys).await?;
         // Of many who ask at once, the others may have it by now.
-        if let Some(found) = self.find_here(id) {
+        if let Some(found) = self.find_here(id, admits) {
             return Ok(found);
         }
         match (meta, gone) {
-            (Some(meta), _) => self.follow(id, keys, meta, after).found().await,
-            (None, Some(access)) => Ok(Found::Expired { access }),
-            (None, None) => Ok(Found::Unknown),
+            (Some(meta), _) if admits(&meta.access) => {
+                self.follow(id, keys, meta, after).found().await
+            }
+            (None, Some(access)) if admits(&access) => Ok(Found::Expired { access }),
+            (Some(_) | None, _) => Ok(Found::Unknown),
         }
     }
 
-    fn find_here(&self, id: StreamId) -> Option<Found> {
-        let (window, access) = self.table().window(id)?;
+    fn find_here(&self, id: StreamId, admits: &Admits<'_>) -> Option<Found> {
+        let (window, access) = self.table().window(id).filter(|(_, it)| admits(it))?;
         Some(Found::Here {
             window,
             access,

@@ -22,7 +22,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use streamweld_journal::{Access, Closed, Follow, Found, Seq, StreamId, Unreachable, Window};
+use streamweld_journal::{
+    Access, Admits, Closed, Follow, Found, Seq, StreamId, Unreachable, Window,
+};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
@@ -122,9 +124,11 @@ pub(crate) struct Part {
 }
 
 impl Followers {
-    /// A part in the follower that there is.
-    pub(crate) fn join(&self, id: StreamId) -> Option<Part> {
-        Some(self.lock().each.get_mut(&id)?.join())
+    /// A part in the follower that there is, for whom it may be.
+    pub(crate) fn join(&self, id: StreamId, admits: &Admits<'_>) -> Option<Part> {
+        let mut inside = self.lock();
+        let entry = inside.each.get_mut(&id);
+        Some(entry.filter(|entry| admits(&entry.access))?.join())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_journal::{
-    Adoption, BodyDigest, Call, Check, Claim, Earlier, Found, Journal, Kept, Key, Level, Notice,
-    Open, OpenRefusal, Order, Ordered, Outcome, Refusal, Replica, Seq, StreamId, Tail, Unreachable,
-    Usage, Window, Word,
+    Admits, Adoption, BodyDigest, Call, Check, Claim, Earlier, Found, Journal, Kept, Key, Level,
+    Notice, Open, OpenRefusal, Order, Ordered, Outcome, Refusal, Replica, Seq, StreamId, Tail,
+    Unreachable, Usage, Window, Word,
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -195,7 +195,7 @@ impl Journal for RedisJournal {
     }
 
     fn find(&self, id: StreamId, _now: SystemTime) -> Call<'_, Result<Found, Unreachable>> {
-        Call::under_way(self.inner.find(id, Seq::ZERO))
+        Call::under_way(self.inner.find(id, Seq::ZERO, &|_| true))
     }
 
     fn find_after(
@@ -204,7 +204,17 @@ impl Journal for RedisJournal {
         after: Seq,
         _now: SystemTime,
     ) -> Call<'_, Result<Found, Unreachable>> {
-        Call::under_way(self.inner.find(id, after))
+        Call::under_way(self.inner.find(id, after, &|_| true))
+    }
+
+    fn find_for<'a>(
+        &'a self,
+        id: StreamId,
+        after: Seq,
+        admits: &'a Admits<'a>,
+        _now: SystemTime,
+    ) -> Call<'a, Result<Found, Unreachable>> {
+        Call::under_way(self.inner.find(id, after, admits))
     }
 
     /// Those that this process holds at the moment; Redis is not searched.

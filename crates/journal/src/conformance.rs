@@ -66,6 +66,7 @@ macro_rules! for_each_case {
             an_id_that_never_was_is_unknown
             a_log_is_found_with_its_access
             a_finished_log_is_found
+            a_log_is_unknown_to_whom_it_is_not_for
             a_log_is_found_for_a_reader_anywhere_in_it
             what_the_ring_let_go_is_read_in_order_or_refused
             removed_log_leaves_no_trace

@@ -139,6 +139,25 @@ pub trait Journal: Send + Sync + 'static {
         self.find(id, now)
     }
 
+    /// The same for a caller that may be a stranger: what `admits` refuses is [`Found::Unknown`]. That takes as long as it
+    /// does of what never was, so that the time does not tell that it is there.
+    fn find_for<'a>(
+        &'a self,
+        id: StreamId,
+        after: Seq,
+        admits: &'a Admits<'a>,
+        now: SystemTime,
+    ) -> Call<'a, Result<Found, Unreachable>> {
+        Call::under_way(async move {
+            Ok(match self.find_after(id, after, now).await? {
+                Found::Here { access, .. } | Found::Expired { access } if !admits(&access) => {
+                    Found::Unknown
+                }
+                found => found,
+            })
+        })
+    }
+
     /// The finished logs that can still be found, for those who operate them. Looking is not reading.
     fn finished(&self, now: SystemTime) -> Call<'_, Result<Vec<Arc<Window>>, Unreachable>>;
 
@@ -391,6 +410,9 @@ pub enum Tail {
         digest: Digest,
     },
 }
+
+/// Whether a caller may have what carries this access digest.
+pub type Admits<'a> = dyn Fn(&Access) -> bool + Send + Sync + 'a;
 
 /// What a backend knows of an id.
 #[derive(Clone, Debug)]

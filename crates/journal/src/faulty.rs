@@ -24,8 +24,8 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use crate::contract::{
-    Adoption, BodyDigest, Call, Check, Claim, Found, Journal, Key, Notice, Open, OpenRefusal,
-    Order, Ordered, Outcome, Refusal, Replica, Tail, Unreachable, Usage, Word,
+    Admits, Adoption, BodyDigest, Call, Check, Claim, Found, Journal, Key, Notice, Open,
+    OpenRefusal, Order, Ordered, Outcome, Refusal, Replica, Tail, Unreachable, Usage, Word,
 };
 use crate::earlier::Earlier;
 use crate::id::StreamId;
@@ -174,6 +174,17 @@ impl<J: Journal> Journal for Faulty<J> {
         now: SystemTime,
     ) -> Call<'_, Result<Found, Unreachable>> {
         let call = async move || self.inner.find_after(id, after, now).await;
+        Call::under_way(self.ask(Op::Find, id, call))
+    }
+
+    fn find_for<'a>(
+        &'a self,
+        id: StreamId,
+        after: Seq,
+        admits: &'a Admits<'a>,
+        now: SystemTime,
+    ) -> Call<'a, Result<Found, Unreachable>> {
+        let call = async move || self.inner.find_for(id, after, admits, now).await;
         Call::under_way(self.ask(Op::Find, id, call))
     }
 

@@ -43,8 +43,8 @@ pub mod conformance;
 pub mod faulty;
 
 pub use contract::{
-    Access, Adoption, BodyDigest, CLAIM_TIME, Call, Check, Claim, Follow, Found, Journal, Key,
-    Notice, Open, OpenRefusal, Order, Ordered, Outcome, Ownerless, Refusal, Replica, Tail,
+    Access, Admits, Adoption, BodyDigest, CLAIM_TIME, Call, Check, Claim, Follow, Found, Journal,
+    Key, Notice, Open, OpenRefusal, Order, Ordered, Outcome, Ownerless, Refusal, Replica, Tail,
     Unreachable, Usage, Word,
 };
 pub use cursor::{Cursor, CursorError, parse_seq};

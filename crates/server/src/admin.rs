@@ -14,8 +14,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode, Version};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use streamweld_journal::StreamId;
 
@@ -23,6 +23,7 @@ use crate::app::{App, Peer};
 use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::error::{Error, ErrorCode};
+use crate::framing::Framing;
 use crate::{console, head, query};
 
 /// Answers one request on the admin listener.
@@ -33,15 +34,18 @@ pub(crate) async fn handle(
 ) -> Response<Body> {
     let request_id = StreamId::generate(SystemTime::now()).to_string();
     let (request, asked) = ClientBody::of(request);
-    let answer = serve(&app, &request, &peer).await;
-    let mut response = answer.unwrap_or_else(|error| error.into_response(&request_id));
+    let mut framing = Framing::of(&request);
+    let mut response = match framing.refuse_unusable(&request) {
+        Some(response) => response,
+        None => {
+            let answer = serve(&app, &request, &peer).await;
+            answer.unwrap_or_else(|error| error.into_response(&request_id))
+        }
+    };
     response
         .headers_mut()
         .insert(head::REQUEST_ID, head::ascii(&request_id));
-    if request.version() <= Version::HTTP_11 && asked.is_waiting() {
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(CONNECTION, close);
-    }
+    framing.finish(&asked, &mut response);
     response
 }
 
@@ -157,6 +161,8 @@ async fn audited(
     of: &str,
     done: impl Future<Output = Result<Done, Error>>,
 ) -> Result<Response<Body>, Error> {
+    // It may be anything that a path can hold. Names and ids are as they were.
+    let of = of.escape_default().to_string();
     tracing::info!(%peer, what, of, "an operator asks");
     let done = done.await;
     let outcome = match &done {

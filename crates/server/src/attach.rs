@@ -1,6 +1,6 @@
 //! Attaching a reader to a generation, or the definite answer why not (protocol.md 6).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::{HeaderMap, Response, StatusCode};
 use streamweld_dialect::Dialect;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::app::App;
 use crate::body::Body;
-use crate::caller::{Caller, Entry};
+use crate::caller::{self, Caller, Entry};
 use crate::capability::Grant;
 use crate::config::ResumeUrlConfig;
 use crate::counted::{self, Counted, Place};
@@ -144,14 +144,19 @@ pub(crate) async fn find_until(
     until: Instant,
 ) -> Result<Readable, Error> {
     let urls = &app.settings().edge.resume_urls;
+    // Found out once, wherever it is met first, so that a stranger's time does not tell where that was.
+    let known = OnceLock::new();
+    let admits = |digest: &[u8; 32]| *known.get_or_init(|| caller.knows(urls, id, digest));
     if let Some(handle) = app.shared.registry.find(id) {
+        let digest = handle.spec().access.digest();
         // Before its head, and when it has no id to tell, nobody can know of it.
-        if handle.head() == Head::Streaming(Durability::Durable) {
-            let digest = handle.spec().access.digest();
+        if handle.head() == Head::Streaming(Durability::Durable) && admits(&digest) {
             return Readable::here(handle).admit(caller, urls, &digest);
         }
     }
-    match look_up(app, id, after, until).await? {
+    let journal = &app.shared.journal;
+    let question = || journal.find_for(id, after, &admits, steady_now());
+    match elsewhere::ask(id, until, question).await? {
         Found::Here {
             window,
             access,
@@ -170,6 +175,7 @@ pub(crate) async fn find_until(
             let message = "its retention has ended; ask the model again";
             Err(Error::new(ErrorCode::StreamExpired, message).about(id))
         }
+        Found::Unknown if known.get().is_some() => Err(caller::unknown(id)),
         Found::Unknown => Err(caller.unknown(urls, id)),
     }
 }

@@ -72,6 +72,14 @@ impl Caller {
         }
     }
 
+    /// Whether it is told anything at all of the generation with this digest.
+    pub(crate) fn knows(&self, config: &ResumeUrlConfig, id: StreamId, digest: &[u8; 32]) -> bool {
+        match self.admit(config, id, digest) {
+            Ok(_) => true,
+            Err(error) => error.code != ErrorCode::StreamNotFound,
+        }
+    }
+
     /// What it is told of a generation that is not there; in the time that it takes to be told so of one that is.
     pub(crate) fn unknown(&self, config: &ResumeUrlConfig, id: StreamId) -> Error {
         if let Self::Client {
@@ -85,7 +93,8 @@ impl Caller {
     }
 }
 
-fn unknown(id: StreamId) -> Error {
+/// What a stranger is told, and whoever asks for what never was.
+pub(crate) fn unknown(id: StreamId) -> Error {
     let message = "no such stream, or it was made with another credential";
     Error::new(ErrorCode::StreamNotFound, message).about(id)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use streamweld_dialect::{Dialect, End as DoneBy};
 use streamweld_generation::lifecycle::End;
@@ -18,11 +18,9 @@ use crate::client_body::ClientBody;
 use crate::compressed::compress;
 use crate::cross_origin::Listed;
 use crate::error::{Error, ErrorCode};
+use crate::framing::Framing;
 use crate::route::{self, Route, is_durable_get};
 use crate::{coding, cross_origin, durable, forward, head, idempotency, responses, state, streams};
-
-/// The longest target.
-const MAX_TARGET: usize = 16 << 10;
 
 /// Answers one request. It never fails: an error of ours is an answer too.
 pub(crate) async fn handle(
@@ -41,13 +39,8 @@ pub(crate) async fn handle(
     let mut framing = Framing::of(&request);
     let codings = &settings.edge.compress;
     let coding = coding::choose(request.headers(), codings);
-    let mut response = match unusable(&request) {
-        Some(status) => {
-            framing.close = framing.http1;
-            let mut response = Response::new(Body::Empty);
-            *response.status_mut() = status;
-            response
-        }
+    let mut response = match framing.refuse_unusable(&request) {
+        Some(response) => response,
         None => match pages.answer() {
             Some(response) => response,
             None => match serve(&app, request, &peer, &request_id).await {
@@ -67,19 +60,8 @@ pub(crate) async fn handle(
     response
         .headers_mut()
         .insert(head::REQUEST_ID, head::ascii(&request_id));
-    framing.close |= framing.http1 && asked.is_waiting();
-    framing.finish(&mut response);
+    framing.finish(&asked, &mut response);
     response
-}
-
-/// What the HTTP implementation lets through and is no valid request all the same: a target without a path, which
-/// only `CONNECT` may have, or one that is too long.
-fn unusable<B>(request: &Request<B>) -> Option<StatusCode> {
-    match request.uri().path_and_query() {
-        None if request.method() != Method::CONNECT => Some(StatusCode::BAD_REQUEST),
-        Some(target) if target.as_str().len() > MAX_TARGET => Some(StatusCode::URI_TOO_LONG),
-        Some(_) | None => None,
-    }
 }
 
 async fn serve(
@@ -220,34 +202,4 @@ fn is_resumable_behind(window: &Window, seen: Seq) -> bool {
     last.is_some_and(|last| seen.next() >= last && seen <= last)
         && state::terminal_payload(window)
             .is_some_and(|payload| payload.end.as_deref() == Some(DoneBy::Resumable.as_str()))
-}
-
-/// What HTTP/1 needs beside the answer itself.
-struct Framing {
-    http1: bool,
-    /// The connection is not used again. Always so after a chunked request: two readers of one may disagree where it
-    /// ends.
-    close: bool,
-}
-
-impl Framing {
-    fn of<B>(request: &Request<B>) -> Self {
-        let http1 = request.version() <= Version::HTTP_11;
-        Self {
-            http1,
-            close: http1
-                && request
-                    .headers()
-                    .contains_key(http::header::TRANSFER_ENCODING),
-        }
-    }
-
-    fn finish(&mut self, response: &mut Response<Body>) {
-        if self.close && response.status() != StatusCode::SWITCHING_PROTOCOLS {
-            response.headers_mut().insert(
-                http::header::CONNECTION,
-                http::HeaderValue::from_static("close"),
-            );
-        }
-    }
 }

@@ -37,6 +37,7 @@ mod facts;
 mod feed;
 mod followed;
 mod forward;
+mod framing;
 mod gates;
 mod head;
 mod heirs;

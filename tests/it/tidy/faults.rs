@@ -34,8 +34,10 @@ fn every_fault_has_its_test() {
             }
         }
     }
-    // A test that has the number of a fault in its name is in its row.
-    for source in &sources {
+    // A test that has the number of a fault in its name is in its row. Attacks have numbers of their own.
+    let faults =
+        |file: &&File| !file.path.contains("/attacks/") && !file.path.ends_with("/it/smuggling.rs");
+    for source in sources.iter().filter(faults) {
         for name in source.text.split("fn row_").skip(1) {
             let name = name.split('(').next().unwrap_or_default();
             let number = name.split('_').next().and_then(|it| it.parse().ok());

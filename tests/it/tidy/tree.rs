@@ -17,12 +17,13 @@ impl File {
     }
 }
 
-/// What is built, installed or found by a fuzzer. A tree without git, such as an archive, has to be read as well, so
+/// What is built, installed, copied or found by a fuzzer. A tree without git, such as an archive, has to be read as well, so
 /// git is not asked.
-const NOT_OURS: [&str; 8] = [
+const NOT_OURS: [&str; 9] = [
     ".git",
     ".venv",
     "__pycache__",
+    "advisory-db",
     "artifacts",
     "corpus",
     "coverage",

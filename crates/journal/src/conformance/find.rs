@@ -30,6 +30,27 @@ pub async fn a_log_is_found_with_its_access(journal: &dyn Journal) {
     assert_eq!(found.len(), 3);
 }
 
+/// Who may not have a log is told that it never was, whatever it has come to; asking changes nothing for who may.
+pub async fn a_log_is_unknown_to_whom_it_is_not_for(journal: &dyn Journal) {
+    let writer = Writer::with_entries(journal, 3).await;
+    for ended in [false, true] {
+        if ended {
+            writer.stage_terminal();
+            assert_eq!(writer.finish(3).await, Outcome::Yes);
+            writer.window.commit(Seq::new(4));
+        }
+        for (admits, expected) in [(false, false), (true, true), (false, false)] {
+            let asked = move |access: &[u8; 32]| admits && *access == ACCESS;
+            let found = journal
+                .find_for(writer.id(), Seq::ZERO, &asked, now())
+                .await;
+            let found = found.expect("it is within reach");
+            assert_eq!(matches!(found, Found::Here { .. }), expected, "{found:?}");
+            assert_eq!(matches!(found, Found::Unknown), !expected, "{found:?}");
+        }
+    }
+}
+
 /// A generation can be read after its end.
 pub async fn a_finished_log_is_found(journal: &dyn Journal) {
     let writer = Writer::with_entries(journal, 2).await;

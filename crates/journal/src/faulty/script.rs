@@ -58,6 +58,7 @@ enum Line {
     /// The call goes through.
     Pass,
     Hold(Arc<Gate>),
+    Panic,
 }
 
 impl Faults {
@@ -69,6 +70,11 @@ impl Faults {
     /// Lets one call of `op` through, before what is scripted after this.
     pub fn pass(&self, op: Op) {
         self.state().scripts[op as usize].push_back(Line::Pass);
+    }
+
+    /// Panics in one call of `op`, in the task of whoever makes it.
+    pub fn panic(&self, op: Op) {
+        self.state().scripts[op as usize].push_back(Line::Panic);
     }
 
     /// Holds the next unscripted call of `op` until the handle is released (or dropped); then it meets
@@ -97,6 +103,7 @@ impl Faults {
                 Some(Line::Fault(fault)) => return Some(fault),
                 Some(Line::Pass) => return None,
                 Some(Line::Hold(gate)) => gate.pass().await,
+                Some(Line::Panic) => panic!("a call of {op:?} was told to"),
                 None => return self.state().down.then_some(Fault::Unreachable),
             }
         }
