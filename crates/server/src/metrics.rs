@@ -1,7 +1,7 @@
 //! What a scraper reads, by the names that `docs/metrics.md` lists.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -31,6 +31,8 @@ pub(crate) struct Metrics {
     backend_states: Family<BackendStateLabels, Gauge>,
     backend_in_flight: Family<BackendLabels, Gauge>,
     attempts: Family<AttemptLabels, Counter>,
+    /// What is counted beside the server.
+    beside: OnceLock<Registry>,
     /// One scraper at a time: what is cleared is there again before the next one looks.
     scraped: Mutex<()>,
 }
@@ -100,6 +102,7 @@ impl Metrics {
             backend_states: Family::default(),
             backend_in_flight: Family::default(),
             attempts: Family::default(),
+            beside: OnceLock::new(),
             scraped: Mutex::default(),
         };
         let registry = &mut metrics.registry;
@@ -228,12 +231,22 @@ impl Metrics {
         self.ready.set(i64::from(!app.is_shutting_down()));
         self.look_at_backends(app);
         let mut out = String::new();
-        if text::encode(&mut out, &self.registry).is_err() {
+        let beside = self.beside.get();
+        let written = [Some(&self.registry), beside]
+            .into_iter()
+            .flatten()
+            .try_for_each(|registry| text::encode_registry(&mut out, registry));
+        if written.is_err() {
             // Writing into a string cannot fail; a scraper still gets a well-formed answer if it ever does.
             out.clear();
-            let _ = out.write_str("# EOF\n");
         }
+        let _ = out.write_str("# EOF\n");
         out
+    }
+
+    /// Gives out what is counted beside the server as well. Only the first is kept.
+    pub(crate) fn show(&self, beside: Registry) {
+        let _ = self.beside.set(beside);
     }
 }
 
