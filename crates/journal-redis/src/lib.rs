@@ -29,6 +29,7 @@ mod presence;
 mod publish;
 mod readers;
 pub mod record;
+pub mod relay;
 mod request;
 mod script;
 mod seldom;

@@ -163,7 +163,13 @@ pub(crate) async fn find_until(
                 follow,
                 entry: Entry::Own,
             };
-            found.admit(caller, urls, &access)
+            let is_followed = found.follow.is_some();
+            let admitted = found.admit(caller, urls, &access);
+            if is_followed && matches!(&admitted, Err(it) if it.code == ErrorCode::StreamNotFound) {
+                // While the journal is away, an id that nobody knows is not answered with that either.
+                elsewhere::ask(id, until, || app.shared.journal.tail(id)).await?;
+            }
+            admitted
         }
         Found::Expired { access } => {
             caller.admit(urls, id, &access)?;

@@ -44,6 +44,7 @@ mod kept;
 mod leaving;
 mod metrics;
 mod orders;
+mod owned_here;
 mod ownerless;
 mod query;
 mod read_on;
@@ -64,4 +65,5 @@ mod upgrade;
 
 pub use self::config::Config;
 pub use self::error::ErrorCode;
+pub use self::owned_here::{Owned, OwnedHere};
 pub use self::server::{BindError, Server};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
+use prometheus_client::registry::Registry as MetricsRegistry;
 use streamweld_generation::lifecycle::Times;
 use streamweld_generation::{
     Counters, HealBounds, Limits, Registry, RetryWindow, Shared, steady_now,
@@ -28,6 +29,7 @@ use crate::connection::{Http, Phase};
 use crate::descriptors::Descriptors;
 use crate::leaving::leave;
 use crate::metrics::Metrics;
+use crate::owned_here::OwnedHere;
 use crate::{admin, edge, examined, orders, unhealthy};
 
 /// A server that has its listeners, and serves once it is run.
@@ -165,6 +167,18 @@ impl Server {
     /// The operating system does not say.
     pub fn admin_addr(&self) -> io::Result<SocketAddr> {
         self.admin.local_addr()
+    }
+
+    /// The generations that are written here, for other replicas.
+    #[must_use]
+    pub fn owned(&self) -> OwnedHere {
+        let shared = &self.app.shared;
+        OwnedHere::new(Arc::clone(&shared.registry), Arc::clone(&shared.journal))
+    }
+
+    /// Shows metrics of what runs beside this server as well. Only the first are kept.
+    pub fn show_metrics(&self, beside: MetricsRegistry) {
+        self.app.metrics.show(beside);
     }
 
     /// Serves until `shutdown` resolves, then lets running generations finish within the grace time (protocol.md 8.4).
