@@ -47,4 +47,5 @@ pub use config::Config;
 pub use journal::RedisJournal;
 pub use keys::{BadPrefix, Prefix};
 pub use link::{ConnectError, Timing};
+pub use socket::{Dialer, Duplex};
 pub use target::{RedisUrl, Target, UrlError};

@@ -93,7 +93,15 @@ pub(crate) async fn catch_up(app: &App, found: &Readable, cursor: Cursor) -> Res
                 Tail::Last { .. } | Tail::None => return Ok(()),
             },
         }
-    } else if cursor.seq > window.received() || cursor.epoch > window.epoch() {
+    } else if cursor.epoch > window.epoch() {
+        // Another replica may have taken it, and the one that wrote it be the last to hear of that.
+        return match ask(id, until, || app.shared.journal.tail(id)).await? {
+            Tail::Last { epoch, last, .. } if cursor.seq <= last && cursor.epoch <= epoch => {
+                Err(not_so_far(id))
+            }
+            Tail::Last { .. } | Tail::None => Ok(()),
+        };
+    } else if cursor.seq > window.received() {
         // What is written here and stands already may be shown elsewhere before the yes is heard here, but no more.
         return Ok(());
     }

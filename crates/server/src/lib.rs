@@ -42,6 +42,7 @@ mod idempotency;
 mod io;
 mod kept;
 mod leaving;
+pub mod listen;
 mod metrics;
 mod orders;
 mod owned_here;

@@ -28,15 +28,16 @@ use crate::config::{Config, Secret};
 use crate::connection::{Http, Phase};
 use crate::descriptors::Descriptors;
 use crate::leaving::leave;
+use crate::listen::{Listen, Stream};
 use crate::metrics::Metrics;
 use crate::owned_here::OwnedHere;
 use crate::{admin, edge, examined, orders, unhealthy};
 
 /// A server that has its listeners, and serves once it is run.
-pub struct Server {
+pub struct Server<L = TcpListener> {
     app: Arc<App>,
-    data: TcpListener,
-    admin: TcpListener,
+    data: L,
+    admin: L,
     admin_token: Option<Secret>,
     shutdown_grace: Duration,
     upstream: UpstreamConfig,
@@ -98,6 +99,24 @@ impl Server {
                 .await
                 .map_err(|source| BindError::Listen { addr, source })
         };
+        let data = listen(config.listen).await?;
+        let admin = listen(config.admin_listen).await?;
+        Self::on(data, admin, config, journal, heal)
+    }
+}
+
+impl<L: Listen> Server<L> {
+    /// A server on listeners of the caller's; those of `config` do not count.
+    ///
+    /// # Errors
+    /// The backends cannot be used, or the TLS set-up for them.
+    pub fn on(
+        data: L,
+        admin: L,
+        config: Config,
+        journal: Arc<dyn Journal>,
+        heal: HealBounds,
+    ) -> Result<Self, BindError> {
         let counters = Counters::default();
         let shared = Shared {
             journal,
@@ -137,8 +156,8 @@ impl Server {
         );
         Ok(Self {
             app,
-            data: listen(config.listen).await?,
-            admin: listen(config.admin_listen).await?,
+            data,
+            admin,
             admin_token: config.admin_token,
             shutdown_grace: config.shutdown_grace,
             upstream,
@@ -261,7 +280,7 @@ async fn finish_generations(app: &Arc<App>, grace: Duration) {
 
 /// Accepts for ever, from clients only while `descriptors` are left for them. Each connection is a task that the tracker knows; its panic ends it alone.
 async fn accept<S, F>(
-    listener: TcpListener,
+    listener: impl Listen,
     http: Http,
     connections: TaskTracker,
     phase: watch::Receiver<Phase>,
@@ -275,8 +294,8 @@ where
     loop {
         match listener.accept().await {
             Ok((stream, addr)) => {
-                if let Some(descriptors) = &mut descriptors {
-                    descriptors.room_for(&stream).await;
+                if let (Some(descriptors), Some(socket)) = (&mut descriptors, stream.socket()) {
+                    descriptors.room_for(socket).await;
                 }
                 let (http, phase, answer) = (http.clone(), phase.clone(), answer.clone());
                 connections.spawn(async move { http.serve(stream, addr, phase, answer).await });
