@@ -34,9 +34,8 @@ pub struct Loss {
 /// sentence there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// "An epoch that is only the next one may come again": Redis lost a change of the writer of this very log.
-    EpochComesAgain,
-    /// "A lost adoption may leave no writer": the same, and who wrote before has heard of the adoption.
+    /// "A lost adoption may leave no writer": Redis lost a change of the writer of this very log, of which who wrote before
+    /// has heard.
     NobodyWrites,
     /// "A key may outlive its log": Redis lost that a key was freed, and not that its log was deleted. Here of any key,
     /// and for an answer without an id.
@@ -83,7 +82,7 @@ impl Case {
             .iter()
             .any(|loss| loss.lost.adoptions.iter().any(is_of))
         {
-            known.extend([Known::EpochComesAgain, Known::NobodyWrites]);
+            known.push(Known::NobodyWrites);
         }
         if id.is_none() && losses.iter().any(|loss| !loss.lost.freed.is_empty()) {
             known.push(Known::KeyOutlivesItsLog);
@@ -156,7 +155,7 @@ impl Case {
 
     /// No content changes under an id, whoever is shown it.
     fn cursors_name_one_entry(&mut self, histories: &[(bool, &History)]) {
-        if self.is_known(Known::EpochComesAgain) || self.is_known(Known::EndWasLost) {
+        if self.is_known(Known::EndWasLost) {
             return;
         }
         // The end looks different to those who see control events.
@@ -233,12 +232,12 @@ impl Case {
                 }
                 return;
             }
-            End::Done if canon.kind != "stopped" && !self.is_known(Known::EpochComesAgain) => {
+            End::Done if canon.kind != "stopped" => {
                 self.is_whole(history);
             }
             _ => {}
         }
-        if is_before_loss || self.is_known(Known::EpochComesAgain) {
+        if is_before_loss {
             return;
         }
         if history.ends_unsequenced() {

@@ -36,4 +36,4 @@ impl Broken {
 }
 
 /// How an adoption puts its mark into the log.
-const MARK: &str = "redis.call('XADD', KEYS[1], ARGV[2] .. '-' .. seq, 'r', ARGV[3])";
+const MARK: &str = "redis.call('XADD', KEYS[1], ARGV[3] .. '-' .. seq, 'r', ARGV[4])";
