@@ -9,7 +9,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STREAMWELD := $(TARGET)/release/streamweld
 
-.PHONY: help demo demo-redis demo-migrate demo-takeover demo-llama test test-browser test-clients test-engines model clients-table reference check check-deploy lint doc fmt bench fuzz fresh
+.PHONY: help demo demo-redis demo-migrate demo-takeover demo-llama test test-browser test-clients test-engines model sim clients-table reference check check-deploy lint doc fmt bench fuzz fresh
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -54,6 +54,9 @@ test-engines: ## Kill real llama.cpp servers in mid-answer: KILLS, CUTS, DRAWN, 
 
 model: ## Search the ownership protocol within wider bounds than `make test` does (docs/ownership.md)
 	$(CARGO) test --locked -p streamweld-model -- --ignored --nocapture --test-threads=2
+
+sim: ## Simulate SEEDS=0..3000 with all faults; SEED=N tells what happens in one (docs/ownership.md)
+	$(CARGO) run --locked -p streamweld-sim -- $(or $(SEED),$(SEEDS),0..3000)
 
 clients-table: ## Write the rows of docs/clients.md anew, from what the clients see
 	scripts/setup-test.sh

@@ -34,6 +34,7 @@ mod own_ways;
 mod owner_lost;
 mod profile;
 mod redis_faults;
+mod relay;
 mod replicas;
 mod responses;
 mod resume;

@@ -399,6 +399,11 @@ async fn a_replica_that_was_cut_off_from_redis_is_fenced_when_it_is_back() {
     // Elsewhere it is taken over, for the owner cannot be told from a dead one.
     wait_end(&other, &id).await;
     let body = assert_lost(&other, &id, &scene.whole(&id), 10).await;
+    // Whoever has read there is not told here that it was lost: who is out of touch cannot know.
+    let ahead = one.with("last-event-id", &format!("{id}:12~2"));
+    let answer = ahead.events(&id).await;
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.error_code().await.1, "journal_unavailable");
 
     relay.cut_connections(Cut::Rst);
     relay.resume();

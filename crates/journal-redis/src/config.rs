@@ -1,14 +1,17 @@
 //! What is kept, where and for how long.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use streamweld_journal::{CLAIM_TIME, Level, Window, WindowConfig};
 
 use crate::keys::Prefix;
 use crate::link::Timing;
+use crate::relay::Relay;
 
 /// How the journal uses Redis.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Config {
     /// What the names of all keys begin with. Replicas that serve the same clients have the same.
     pub prefix: Prefix,
@@ -41,6 +44,18 @@ pub struct Config {
     pub look: Duration,
     /// Deadlines of the connections.
     pub timing: Timing,
+    /// How the owner of a generation is asked while Redis is away. Without it its readers here wait.
+    pub relay: Option<Arc<dyn Relay>>,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("prefix", &self.prefix)
+            .field("lease", &self.lease)
+            .field("level", &self.level)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Config {
@@ -70,6 +85,7 @@ impl Default for Config {
             level: Level::Async,
             look: Duration::from_secs(60),
             timing: Timing::default(),
+            relay: None,
         }
     }
 }

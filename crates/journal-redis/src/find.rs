@@ -10,15 +10,17 @@ use bytes::Bytes;
 use redis::Value;
 use streamweld_journal::rules::{self, Continues, continues};
 use streamweld_journal::{
-    Access, Admits, Epoch, Found, Level, MirrorError, Seq, StreamId, Unreachable, Window,
+    Access, Admits, Epoch, Found, Level, MirrorError, Replica, Seq, StreamId, Unreachable, Window,
     WindowConfig,
 };
 
 use crate::journal::Inner;
 use crate::keys::Keys;
 use crate::link::Answer;
+use crate::orders::parse_replica;
 use crate::pages::Entries;
 use crate::record;
+use crate::relay::{About, Told};
 use crate::slot::Slot;
 use crate::tail::LAST_ID;
 
@@ -30,14 +32,31 @@ pub(crate) struct Meta {
     pub(crate) ended: bool,
     /// Its end is at the level.
     pub(crate) sure: bool,
+    /// Who wrote it when this was read.
+    pub(crate) owner: Option<Replica>,
+    /// The first that its window may have.
+    epoch: Epoch,
 }
 
 impl Meta {
     /// A window for what the log holds.
     pub(crate) fn window(self, id: StreamId, config: WindowConfig) -> Arc<Window> {
-        let window = Window::new(id, Epoch::FIRST, self.created, config);
+        let window = Window::new(id, self.epoch, self.created, config);
         window.set_label(self.label);
         window
+    }
+
+    /// What its writer has told of it.
+    pub(crate) fn told(about: About, owner: Replica) -> Self {
+        Self {
+            access: about.access,
+            created: about.created,
+            label: about.label,
+            ended: false,
+            sure: false,
+            owner: Some(owner),
+            epoch: about.epoch,
+        }
     }
 }
 
@@ -57,14 +76,21 @@ impl Inner {
             return part.found().await;
         }
         let keys = self.config.prefix.keys(id);
-        let (meta, gone) = self.meta(id, &keys).await?;
+        let Ok((meta, gone)) = self.meta(id, &keys).await else {
+            let found = self.find_by_relay(id).await;
+            // A stranger is told what is told of an unknown one while Redis is away.
+            let found = found.filter(|(meta, _)| admits(&meta.access));
+            let (meta, told) = found.ok_or(Unreachable)?;
+            let part = self.follow(id, keys, meta, Seq::ZERO, Some(told));
+            return part.found().await;
+        };
         // Of many who ask at once, the others may have it by now.
         if let Some(found) = self.find_here(id, admits) {
             return Ok(found);
         }
         match (meta, gone) {
             (Some(meta), _) if admits(&meta.access) => {
-                self.follow(id, keys, meta, after).found().await
+                self.follow(id, keys, meta, after, None).found().await
             }
             (None, Some(access)) if admits(&access) => Ok(Found::Expired { access }),
             (Some(_) | None, _) => Ok(Found::Unknown),
@@ -90,7 +116,7 @@ impl Inner {
         commands
             .cmd("HMGET")
             .arg(&keys.meta)
-            .arg(&["access", "created", "label", "ended", "sure"]);
+            .arg(&["access", "created", "label", "ended", "sure", "owner"]);
         commands.cmd("GET").arg(&keys.gone);
         commands.cmd("EXISTS").arg(&keys.log);
         let answers = self.nodes.reads(id).call_all(&commands, 0).await;
@@ -211,6 +237,8 @@ pub(crate) enum Shown {
     Yes,
     /// What comes before it is not.
     Gap,
+    /// It takes the place of what was foreseen: that will not stand.
+    Replaced,
     /// It cannot be: it is no record, or does not continue what was shown.
     Broken,
 }
@@ -234,9 +262,11 @@ impl Place {
         if window.received() == Seq::ZERO && record.first > Seq::FIRST {
             window.begin_after(Seq::new(record.first.get() - 1));
         }
+        // What was foreseen is not shown yet, as far as the log is concerned.
+        let committed = window.committed();
         let shown = rules::Shown {
-            received: window.received(),
-            entry: window.epoch(),
+            received: committed,
+            entry: window.epoch_of(committed).unwrap_or(window.epoch()),
             // What comes before the first record nobody has asked for.
             writer: match self.next {
                 Next::Holding(_) => record.epoch,
@@ -248,9 +278,13 @@ impl Place {
             Continues::Gap => return Shown::Gap,
             Continues::Not => return Shown::Broken,
         }
+        if record.epoch > shown.writer && window.received() > committed {
+            return Shown::Replaced;
+        }
         let last = match record.show(window) {
             Ok(last) => last,
             Err(MirrorError::Gap { .. }) => return Shown::Gap,
+            Err(MirrorError::Replaced) => return Shown::Replaced,
             Err(MirrorError::Foreign | MirrorError::Malformed) => return Shown::Broken,
         };
         if record.terminal.is_some() && window.terminal().is_none() {
@@ -276,6 +310,59 @@ impl Place {
         self.show(window, bytes) == Shown::Gap
             && record::decode(bytes).is_ok_and(|record| record.epoch < self.epoch)
     }
+
+    /// Shows what the writer itself has told, which has committed everything through `committed` and may not have
+    /// committed the record. Where reading goes on does not change with that, but for what stands.
+    pub(crate) fn hear(&mut self, window: &Window, told: &Told) -> Shown {
+        let by = record::decode(&told.record).map(|record| record.epoch);
+        // What was foreseen is of this writer, and may stand by now.
+        if by == Ok(self.epoch) {
+            self.stands(window, told.committed);
+        }
+        let shown = if told.stands {
+            self.show(window, &told.record)
+        } else {
+            self.foresee(window, &told.record)
+        };
+        if shown == Shown::Yes {
+            self.stands(window, told.committed);
+        }
+        shown
+    }
+
+    /// The writer has committed everything through there.
+    fn stands(&mut self, window: &Window, committed: Seq) {
+        let through = committed.min(window.received());
+        if through > window.committed() {
+            window.commit(through);
+            self.next = Next::Behind(match window.terminal() {
+                Some(_) => LAST_ID.to_owned(),
+                None => format!("{}-{through}", self.epoch),
+            });
+        }
+    }
+
+    /// Only of the writer that was heard of last.
+    fn foresee(&self, window: &Window, bytes: &[u8]) -> Shown {
+        let Ok(record) = record::decode(bytes) else {
+            return Shown::Broken;
+        };
+        if record.epoch != self.epoch {
+            return Shown::Broken;
+        }
+        match record.foresee(window) {
+            Ok(_) => Shown::Yes,
+            Err(MirrorError::Gap { .. }) => Shown::Gap,
+            Err(MirrorError::Replaced | MirrorError::Foreign | MirrorError::Malformed) => {
+                Shown::Broken
+            }
+        }
+    }
+
+    /// The epoch of the writer that was heard of last.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
 }
 
 fn meta(fields: Value) -> Option<Meta> {
@@ -288,7 +375,8 @@ fn meta(fields: Value) -> Option<Meta> {
         label,
         ended,
         sure,
-    ] = <[Value; 5]>::try_from(fields).ok()?
+        owner,
+    ] = <[Value; 6]>::try_from(fields).ok()?
     else {
         return None;
     };
@@ -303,6 +391,11 @@ fn meta(fields: Value) -> Option<Meta> {
         label,
         ended: ended != Value::Nil,
         sure: sure != Value::Nil,
+        owner: match owner {
+            Value::BulkString(name) => parse_replica(std::str::from_utf8(&name).ok()?),
+            _ => None,
+        },
+        epoch: Epoch::FIRST,
     })
 }
 

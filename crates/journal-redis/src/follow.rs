@@ -15,15 +15,25 @@
 //! The window begins with the cursor of the first who asks; whoever stands before it reads pages up to there (see
 //! [`pages`](crate::pages)).
 //!
+//! With a [relay](crate::relay) a follower that is read asks the owner while Redis is away, and shows what the owner's own
+//! readers see. It keeps the line until Redis has what was shown. Where other entries stand in the place of such as were
+//! shown without ids, its window is closed like that of an owner that was replaced: who saw them comes back, the others
+//! read on in a new window.
+//!
 //! A log that has ended is read in the same way, without the channel: however many ask for it at once, it is read once.
 
+mod foreseen;
+mod line;
+mod told;
+
 use std::collections::HashMap;
+use std::future::pending;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use streamweld_journal::{
-    Access, Admits, Closed, Follow, Found, Seq, StreamId, Unreachable, Window,
+    Access, Admits, Closed, Follow, Found, Replica, Seq, StreamId, Unreachable, Window,
 };
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -36,10 +46,17 @@ use crate::keys::Keys;
 use crate::nodes::Listener;
 use crate::orders::Registered;
 use crate::readers::RENEW;
+use crate::relay::{Telling, Touch};
+
+use self::foreseen::{Foreseen, Total};
+use self::line::{Line, News};
 
 /// All followers of this process.
 #[derive(Default)]
-pub(crate) struct Followers(Mutex<Inside>);
+pub(crate) struct Followers {
+    inside: Mutex<Inside>,
+    foreseen: Total,
+}
 
 #[derive(Default)]
 struct Inside {
@@ -133,7 +150,7 @@ impl Followers {
 
     fn lock(&self) -> MutexGuard<'_, Inside> {
         // A table and a set of tasks, changed in single steps.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a follower out, unless somebody holds it again.
@@ -205,13 +222,15 @@ impl Part {
 }
 
 impl Inner {
-    /// A part in the follower of a log, which is started at `after` if there is none.
+    /// A part in the follower of a log, which is started at `after` if there is none; by its owner's `telling`, if that was
+    /// asked.
     pub(crate) fn follow(
         self: &Arc<Self>,
         id: StreamId,
         keys: Keys,
         meta: Meta,
         after: Seq,
+        telling: Option<Box<dyn Telling>>,
     ) -> Part {
         let mut inside = self.followers.lock();
         while inside.tasks.try_join_next().is_some() {}
@@ -222,6 +241,7 @@ impl Inner {
             let access = meta.access;
             let channel = (!meta.ended).then(|| keys.feed.clone());
             let place = Place::at(after, meta.sure);
+            let owner = meta.owner;
             let window = meta.window(id, self.config.window);
             window.charge_to(Some(self.table().meter()));
             window.set_earlier(self.earlier(id));
@@ -235,6 +255,10 @@ impl Inner {
                 wanted: Arc::clone(&wanted),
                 registered: false,
                 told,
+                owner,
+                touch: self.touch(),
+                line: Line::new(telling),
+                foreseen: self.followers.foreseen.part(),
             };
             inside.tasks.spawn(follower.run(Arc::downgrade(self)));
             Entry {
@@ -261,11 +285,20 @@ struct Follower {
     /// The writer may know of readers here, and publish for them.
     registered: bool,
     told: watch::Sender<State>,
+    /// Who wrote it when that was last heard.
+    owner: Option<Replica>,
+    /// Tells when Redis may be away; `None` where nobody else could be asked then.
+    touch: Option<Touch>,
+    line: Line,
+    foreseen: Foreseen,
 }
 
 enum Event {
     Heard(Heard),
     Look,
+    /// Redis may have gone away, or come back.
+    Touch,
+    Line(News),
     Changed,
     /// It has gone without a reader for long enough.
     Unread,
@@ -281,6 +314,8 @@ enum Next {
     Again,
     /// There is no more to come, or the rest is missing.
     Over,
+    /// What was shown without ids does not stand.
+    Replaced,
 }
 
 impl Follower {
@@ -302,7 +337,7 @@ impl Follower {
             next => next,
         };
         match next {
-            Next::GoOn | Next::Over => self.over(&inner),
+            Next::GoOn | Next::Over | Next::Replaced => self.over(&inner),
             Next::Again => self.failed(&inner),
         }
     }
@@ -314,6 +349,12 @@ impl Follower {
         looks.reset();
         let (mut unread, mut leave) = (None::<Instant>, None::<Instant>);
         loop {
+            let touch = async {
+                match &mut self.touch {
+                    Some(touch) => touch.changed().await,
+                    None => pending().await,
+                }
+            };
             let event = tokio::select! {
                 heard = subscription.next() => match heard {
                     Some(heard) => Event::Heard(heard),
@@ -321,15 +362,26 @@ impl Follower {
                 },
                 _ = looks.tick() => Event::Look,
                 () = self.wanted.changed.notified() => Event::Changed,
+                () = touch => Event::Touch,
+                news = self.line.next() => Event::Line(news),
                 () = sleep_until(unread.unwrap_or_else(Instant::now)), if unread.is_some() => Event::Unread,
                 () = sleep_until(leave.unwrap_or_else(Instant::now)), if leave.is_some() => Event::Leave,
             };
             let Some(inner) = inner.upgrade() else {
                 return self.window.close(Closed::Shutdown);
             };
+            // Whether anything but what is written is otherwise now.
+            let is_news = !matches!(event, Event::Heard(Heard::Message(_)));
             let next = match event {
                 Event::Heard(Heard::Message(record)) => self.hear(&inner, &record).await,
+                // A Redis that is away is not waited for while somebody else tells.
+                Event::Look if self.line.is_open() && inner.is_away(self.id) => Next::GoOn,
                 Event::Heard(Heard::Renewed) | Event::Look => self.look(&inner).await,
+                Event::Touch if self.line.is_wanted() && !inner.is_away(self.id) => {
+                    self.look(&inner).await
+                }
+                Event::Touch => Next::GoOn,
+                Event::Line(news) => self.told(&inner, news),
                 Event::Changed => {
                     let soon = Some(Instant::now() + GRACE);
                     leave = soon;
@@ -338,10 +390,11 @@ impl Follower {
                         false if self.registered => unread.or(soon),
                         _ => None,
                     };
-                    if !self.is_behind() {
-                        continue;
+                    if self.is_behind() {
+                        self.look(&inner).await
+                    } else {
+                        Next::GoOn
                     }
-                    self.look(&inner).await
                 }
                 Event::Unread => {
                     unread = None;
@@ -358,9 +411,12 @@ impl Follower {
                     return self.unregister(&inner).await;
                 }
             };
+            if is_news || self.line.is_wanted() {
+                self.mind_line(&inner);
+            }
             match next {
                 Next::GoOn => {}
-                Next::Again if self.told.borrow().is_starting() => {
+                Next::Again if self.told.borrow().is_starting() && !self.line.is_open() => {
                     return self.failed(&inner);
                 }
                 Next::Again => looks.reset_after(AGAIN),
@@ -368,6 +424,7 @@ impl Follower {
                     self.over(&inner);
                     return self.unregister(&inner).await;
                 }
+                Next::Replaced => return self.replaced(&inner),
             }
         }
     }
@@ -393,26 +450,37 @@ impl Follower {
 
     /// There is a reader of whom the writer knows nothing, or somebody asks how it stands.
     fn is_behind(&self) -> bool {
+        let is_starting = self.told.borrow().is_starting();
+        (!is_starting && self.is_waited_for()) || (self.is_read() && !self.registered)
+    }
+
+    /// Somebody waits to be shown what stands now.
+    fn is_waited_for(&self) -> bool {
         let looks = self.wanted.looks.load(Ordering::Acquire);
         match *self.told.borrow() {
-            State::Caught(look) if look < looks => true,
-            _ => self.is_read() && !self.registered,
+            State::Starting => true,
+            State::Caught(look) => look < looks,
+            State::Failed => false,
         }
     }
 
     async fn unregister(&mut self, inner: &Inner) {
         if std::mem::take(&mut self.registered) {
-            // From here on others have to ask again. The last look is not older than any that was asked for.
-            let looks = self.wanted.looks.load(Ordering::Acquire);
-            self.told.send_if_modified(|state| {
-                let was_live = *state == State::Caught(LIVE);
-                if was_live && self.window.terminal().is_none() {
-                    *state = State::Caught(looks);
-                }
-                was_live
-            });
+            self.live_no_more();
             inner.unregister(self.id, inner.replica()).await;
         }
+    }
+
+    /// From here on others have to ask again. The last look is not older than any that was asked for.
+    fn live_no_more(&self) {
+        let looks = self.wanted.looks.load(Ordering::Acquire);
+        self.told.send_if_modified(|state| {
+            let was_live = *state == State::Caught(LIVE);
+            if was_live && self.window.terminal().is_none() {
+                *state = State::Caught(looks);
+            }
+            was_live
+        });
     }
 
     /// A record was published.
@@ -434,6 +502,7 @@ impl Follower {
                     next => next,
                 }
             }
+            Shown::Replaced => Next::Replaced,
             Shown::Broken => self.broken(),
         }
     }
@@ -459,6 +528,8 @@ impl Follower {
         match inner.register(self.id, inner.replica()).await {
             Err(Unreachable) => Next::Again,
             Ok(Registered::Yes | Registered::Ended) => self.read(inner, LIVE).await,
+            // Its owner shows it to the end all the same.
+            Ok(Registered::Vanished) if self.line.is_open() => Next::GoOn,
             Ok(Registered::Vanished) => self.broken(),
         }
     }
@@ -475,6 +546,7 @@ impl Follower {
                 }
                 next
             }
+            Ok(Shown::Replaced) => Next::Replaced,
             Ok(Shown::Gap | Shown::Broken) => self.broken(),
         }
     }

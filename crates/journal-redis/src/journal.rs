@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use streamweld_journal::{
-    Admits, Adoption, BodyDigest, Call, Check, Claim, Earlier, Found, Journal, Kept, Key, Level,
-    Notice, Open, OpenRefusal, Order, Ordered, Outcome, Refusal, Replica, Seq, StreamId, Tail,
-    Unreachable, Usage, Window, Word,
+    Access, Admits, Adoption, BodyDigest, Call, Check, Claim, Earlier, Found, Journal, Kept, Key,
+    Level, Notice, Open, OpenRefusal, Order, Ordered, Outcome, Refusal, Replica, Seq, StreamId,
+    Tail, Unreachable, Usage, Window, Word,
 };
+use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::checks::{self, Checks, Finding};
@@ -20,6 +21,7 @@ use crate::nodes::Nodes;
 use crate::orders::{self, Orders};
 use crate::presence::{self, Presence};
 use crate::publish::Publishes;
+use crate::relay::Peers;
 use crate::seldom::Seldom;
 use crate::slot::Slot;
 use crate::table::Table;
@@ -43,6 +45,9 @@ pub(crate) struct Inner {
     pub(crate) publishes: Publishes,
     pub(crate) checks: Checks,
     pub(crate) presence: tokio::sync::Mutex<Presence>,
+    pub(crate) peers: Peers,
+    /// The last look at the others came to nothing. Kept where there is somebody else to ask.
+    pub(crate) away: watch::Sender<bool>,
     /// Whether it is news that others take what is written here.
     fenced: Seldom,
     /// Whether it is news that nothing more may be held here.
@@ -73,6 +78,8 @@ impl RedisJournal {
             publishes: Publishes::default(),
             checks: Checks::default(),
             presence: tokio::sync::Mutex::default(),
+            peers: Peers::default(),
+            away: watch::Sender::new(false),
             fenced: Seldom::default(),
             full: Seldom::default(),
         });
@@ -215,6 +222,10 @@ impl Journal for RedisJournal {
         _now: SystemTime,
     ) -> Call<'a, Result<Found, Unreachable>> {
         Call::under_way(self.inner.find(id, after, admits))
+    }
+
+    fn held(&self, id: StreamId) -> Option<(Arc<Window>, Access)> {
+        self.inner.table().window(id)
     }
 
     /// Those that this process holds at the moment; Redis is not searched.

@@ -88,6 +88,11 @@ impl Prefix {
         format!("{}{{presence}}:replicas", self.0)
     }
 
+    /// The hash of where replicas are reached without Redis. It shares the slot of [`replicas`](Self::replicas).
+    pub(crate) fn relays(&self) -> String {
+        format!("{}{{presence}}:relays", self.0)
+    }
+
     /// The set of the generations that a replica writes. It shares the slot of [`replicas`](Self::replicas).
     pub(crate) fn owned(&self, replica: Replica) -> String {
         format!("{}{{presence}}:owned:{:032x}", self.0, replica.0)

@@ -77,6 +77,7 @@ pub(crate) async fn keep(inner: Weak<Inner>, lease: Duration, mut changes: watch
         let Some(inner) = inner.upgrade() else { return };
         let looked = inner.look().await;
         is_in_vain = matches!(looked, Err(Failure::Refused(_)));
+        inner.looked(looked.is_err());
         let Ok((connection, silent)) = looked else {
             judge.lost_contact();
             continue;
@@ -85,6 +86,7 @@ pub(crate) async fn keep(inner: Weak<Inner>, lease: Duration, mut changes: watch
             is_reviewed = inner.review().await;
         }
         let dead = judge.saw(Instant::now(), connection, &silent);
+        inner.exchange_addresses().await;
         told.retain(|replica| dead.contains(replica));
         for replica in dead {
             if told.insert(replica) {
@@ -268,12 +270,10 @@ impl Inner {
             let mut args: Vec<&[u8]> = vec![name.as_bytes()];
             args.extend(ids.iter().map(|id| id.as_bytes()));
             let keys = [&replicas[..], &owned[..]];
-            if script::FORGET
-                .run(self.household(), &keys, &args)
-                .await
-                .is_err()
-            {
-                return;
+            match script::FORGET.run(self.household(), &keys, &args).await {
+                Ok(said) if said.word() == "none" => self.forget_address(&name).await,
+                Ok(_) => {}
+                Err(_) => return,
             }
         }
     }

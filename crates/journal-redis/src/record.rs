@@ -160,12 +160,24 @@ impl Record<'_> {
     /// # Errors
     /// Nothing was changed; see [`MirrorError`].
     pub fn show(&self, window: &Window) -> Result<Seq, MirrorError> {
-        window.mirror(&Mirrored {
+        window.mirror(&self.mirrored())
+    }
+
+    /// The same with entries that may not stand; see [`Window::foresee`].
+    ///
+    /// # Errors
+    /// Nothing was changed; see [`MirrorError`].
+    pub fn foresee(&self, window: &Window) -> Result<Seq, MirrorError> {
+        window.foresee(&self.mirrored())
+    }
+
+    fn mirrored(&self) -> Mirrored<'_> {
+        Mirrored {
             epoch: self.epoch,
             entries: &self.entries,
             bytes: self.bytes,
             terminal: self.terminal.as_ref(),
-        })
+        }
     }
 
     /// What it brings, for whoever follows.

@@ -1,7 +1,9 @@
-//! Sockets to Redis: TCP with or without TLS, and Unix.
+//! Sockets to Redis: TCP with or without TLS, Unix, and what a dialer of the caller's makes.
 
+use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -17,9 +19,34 @@ use tokio_rustls::TlsConnector;
 pub(crate) type Socket = Box<dyn Duplex>;
 
 /// Bytes both ways.
-pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+pub trait Duplex: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Duplex for S {}
+
+/// Another way to a server than TCP, for simulations, whose network has no sockets.
+#[derive(Clone)]
+pub struct Dialer(Arc<Dial>);
+
+type Dial = dyn Fn(&str, u16) -> Dialling + Send + Sync;
+type Dialling = Pin<Box<dyn Future<Output = io::Result<Socket>> + Send>>;
+
+impl Dialer {
+    /// Asks `dial` for each connection to a host and a port.
+    pub fn new<F, S>(dial: impl Fn(&str, u16) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = io::Result<S>> + Send + 'static,
+        S: Duplex,
+    {
+        Self(Arc::new(move |host, port| {
+            let dialling = dial(host, port);
+            Box::pin(async move { dialling.await.map(|stream| Box::new(stream) as _) })
+        }))
+    }
+
+    pub(crate) async fn dial(&self, host: &str, port: u16) -> io::Result<Socket> {
+        (self.0)(host, port).await
+    }
+}
 
 pub(crate) async fn unix(path: &Path) -> io::Result<Socket> {
     Ok(Box::new(UnixStream::connect(path).await?))

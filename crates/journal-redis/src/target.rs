@@ -26,7 +26,7 @@ pub use self::url::RedisUrl;
 pub use self::url_error::UrlError;
 use crate::feed;
 use crate::link::ConnectError;
-use crate::socket::Socket;
+use crate::socket::{Dialer, Socket};
 
 /// A server and the credentials for it. Neither is shown by `Debug`.
 #[derive(Clone)]
@@ -36,6 +36,7 @@ pub struct Target {
     ca_file: Trust,
     /// Of a cluster: whom to ask for its nodes. The place is the first of them.
     seeds: Option<Arc<[Arc<Address>]>>,
+    dialer: Option<Dialer>,
 }
 
 /// The file with certificates to trust beside those of the machine.
@@ -65,6 +66,7 @@ impl Target {
             password_file: None,
             ca_file: None,
             seeds: None,
+            dialer: None,
         }
     }
 
@@ -92,12 +94,22 @@ impl Target {
         self
     }
 
+    /// Goes another way than TCP to servers at a fixed address, which is one without TLS.
+    #[must_use]
+    pub fn with_dialer(mut self, dialer: Dialer) -> Self {
+        self.dialer = Some(dialer);
+        self
+    }
+
     /// A new connection. One to a master that sentinels name has said that it is one.
     pub(crate) async fn dial(&self) -> Result<Dialled, ConnectError> {
         match &self.place {
             Place::Fixed(address) => {
                 let login = self.login(&address.login).await?;
-                let mut socket = address.dial(self.ca_file.clone()).await?;
+                let mut socket = match &self.dialer {
+                    Some(dialer) => address.dial_by(dialer).await?,
+                    None => address.dial(self.ca_file.clone()).await?,
+                };
                 ask::log_in(&mut socket, &login).await?;
                 Ok(Dialled {
                     login: logged_in(&login),

@@ -158,6 +158,12 @@ pub trait Journal: Send + Sync + 'static {
         })
     }
 
+    /// A log whose window is held here, written here or read to its end, and what a caller must match. Nobody is asked.
+    fn held(&self, id: StreamId) -> Option<(Arc<Window>, Access)> {
+        let _ = id;
+        None
+    }
+
     /// The finished logs that can still be found, for those who operate them. Looking is not reading.
     fn finished(&self, now: SystemTime) -> Call<'_, Result<Vec<Arc<Window>>, Unreachable>>;
 

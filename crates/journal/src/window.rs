@@ -147,6 +147,23 @@ impl Window {
         Ok(last)
     }
 
+    /// Appends entries that their writer has shown and that may not stand: they are shown without ids, like what is
+    /// exposed by a writer. [`mirror`](Self::mirror) commits them when they come as what stands, or tells that others do.
+    /// Returns the last entry that is here.
+    ///
+    /// # Errors
+    /// Nothing was changed; see [`MirrorError`].
+    pub fn foresee(&self, new: &Mirrored<'_>) -> Result<Seq, MirrorError> {
+        // Order matters: the lock is released before the readers are woken.
+        let _wake;
+        let mut state = self.lock();
+        let last = mirror::mirror(&self.prefix, &mut state, new)?;
+        state.turn();
+        state.settle();
+        _wake = state.show_all();
+        Ok(last)
+    }
+
     /// Makes entries visible under their sequence and wakes the readers that wait. Committing the
     /// terminal ends the window. What is already committed stays so.
     ///

@@ -6,14 +6,14 @@ mod stream;
 
 use std::sync::Arc;
 
-use tokio::{net::TcpStream, time::Instant};
+use tokio::time::Instant;
 use tracing::debug;
 
 use crate::{
     Ending, Outcome, Recorder, Request,
     body::{Body, BodyError},
     head::{BadRequest, RequestHead, ResponseHead},
-    io::{Gone, Io},
+    io::{Gone, Io, Wire},
     mock::Shared,
     routes,
 };
@@ -59,7 +59,7 @@ impl Drop for Progress {
 }
 
 /// Serves a connection. It ends when the future does or is dropped.
-pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, number: usize) {
+pub(crate) async fn serve(stream: impl Wire, shared: Arc<Shared>, number: usize) {
     let mut io = Io::new(stream, Arc::clone(&shared.reset_on_drop));
     loop {
         let (request, keep_alive) = match read(&mut io, &shared, number).await {

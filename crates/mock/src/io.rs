@@ -1,18 +1,22 @@
-//! One TCP connection: writes that notice a client that left, waits that do, and ways to cut.
+//! One connection: writes that notice a client that left, waits that do, and ways to cut.
 
 use std::{
+    fmt,
+    future::poll_fn,
     io,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use bytes::BytesMut;
 use socket2::SockRef;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, Interest},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
     net::TcpStream,
     task::yield_now,
     time::timeout,
@@ -26,6 +30,19 @@ const READ_AHEAD: usize = 64 * 1024;
 /// A stream that never has to wait gives way to others, and looks for a client that left, after so
 /// many writes. Measured to cost nothing; without it one fast client starves a one-thread runtime.
 const WRITES_PER_BREATH: u32 = 64;
+
+/// What a connection runs over: TCP, or whatever a simulation has in its place.
+pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Makes the close of it a reset.
+    fn reset_on_close(&self);
+}
+
+impl Wire for TcpStream {
+    fn reset_on_close(&self) {
+        // Fails only on a socket that is dead already.
+        let _ = SockRef::from(self).set_linger(Some(Duration::ZERO));
+    }
+}
 
 /// The client left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,9 +69,8 @@ impl From<Gone> for Outcome {
 }
 
 /// See the module.
-#[derive(Debug)]
 pub(crate) struct Io {
-    stream: TcpStream,
+    stream: Box<dyn Wire>,
     /// Bytes read and not yet used.
     pub(crate) input: BytesMut,
     writes: u32,
@@ -63,9 +79,9 @@ pub(crate) struct Io {
 }
 
 impl Io {
-    pub(crate) fn new(stream: TcpStream, reset_on_drop: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(stream: impl Wire, reset_on_drop: Arc<AtomicBool>) -> Self {
         Self {
-            stream,
+            stream: Box::new(stream),
             input: BytesMut::new(),
             writes: 0,
             reset_on_drop,
@@ -85,22 +101,19 @@ impl Io {
         self.writes += 1;
         if self.writes % WRITES_PER_BREATH == 0 {
             yield_now().await;
-            self.look()?;
+            poll_fn(|cx| Poll::Ready(self.look(cx))).await?;
         }
         while !bytes.is_empty() {
-            match self.stream.try_write(bytes) {
-                Ok(written) => bytes = &bytes[written..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let ready = self
-                        .stream
-                        .ready(self.interest() | Interest::WRITABLE)
-                        .await?;
-                    if ready.is_readable() {
-                        self.look()?;
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
+            let written = poll_fn(
+                |cx| match Pin::new(&mut self.stream).poll_write(cx, bytes) {
+                    Poll::Ready(written) => Poll::Ready(written.map_err(Gone::from)),
+                    Poll::Pending => match self.look(cx) {
+                        Ok(()) => Poll::Pending,
+                        Err(gone) => Poll::Ready(Err(gone)),
+                    },
+                },
+            );
+            bytes = &bytes[written.await?..];
         }
         Ok(())
     }
@@ -112,15 +125,15 @@ impl Io {
 
     /// Waits for something of ours, or for the client to leave.
     pub(crate) async fn wait<T>(&mut self, ours: impl Future<Output = T>) -> Result<T, Gone> {
-        tokio::pin!(ours);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut ours => return Ok(done),
-                ready = self.stream.readable(), if self.input.len() < READ_AHEAD => ready?,
-            }
-            self.look()?;
-        }
+        let mut ours = pin!(ours);
+        poll_fn(|cx| match ours.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(Ok(done)),
+            Poll::Pending => match self.look(cx) {
+                Ok(()) => Poll::Pending,
+                Err(gone) => Poll::Ready(Err(gone)),
+            },
+        })
+        .await
     }
 
     /// Waits until the client leaves.
@@ -134,8 +147,7 @@ impl Io {
     /// Cuts the connection.
     pub(crate) fn cut(self, cut: Cut) {
         if cut == Cut::Rst {
-            // Fails only on a socket that is dead already.
-            let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+            self.stream.reset_on_close();
         }
     }
 
@@ -155,32 +167,38 @@ impl Io {
         }
     }
 
-    /// Takes what the client sent, without waiting.
-    fn look(&mut self) -> Result<(), Gone> {
+    /// Takes what the client has sent. Whoever asks is woken by more of it.
+    fn look(&mut self, cx: &mut Context<'_>) -> Result<(), Gone> {
         while self.input.len() < READ_AHEAD {
-            match self.stream.try_read_buf(&mut self.input) {
-                Ok(0) => return Err(Gone::Closed),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error.into()),
+            match self.poll_fill(cx) {
+                Poll::Ready(Ok(0)) => return Err(Gone::Closed),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Err(error.into()),
+                Poll::Pending => return Ok(()),
             }
         }
         Ok(())
     }
 
-    fn interest(&self) -> Interest {
-        if self.input.len() < READ_AHEAD {
-            Interest::READABLE
-        } else {
-            Interest::WRITABLE
-        }
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut room = [0; 4 * 1024];
+        let mut read = ReadBuf::new(&mut room);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
+        self.input.extend_from_slice(read.filled());
+        Poll::Ready(Ok(read.filled().len()))
+    }
+}
+
+impl fmt::Debug for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Io").finish_non_exhaustive()
     }
 }
 
 impl Drop for Io {
     fn drop(&mut self) {
         if self.reset_on_drop.load(Ordering::Acquire) {
-            let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+            self.stream.reset_on_close();
         }
     }
 }

@@ -49,6 +49,7 @@ mod relay;
 mod routes;
 mod score;
 mod script;
+mod service;
 mod text;
 
 pub use ask::{Ask, Prefix};
@@ -56,6 +57,7 @@ pub use backlog::FullBacklog;
 pub use dialects::{Dialect, UnknownDialect};
 pub use engine::{Engine, Faults, Message, Order, Refuse};
 pub use gates::Gates;
+pub use io::Wire;
 pub use mock::{Mock, MockConfig, Protocol};
 pub use recorder::{Ending, Outcome, Recorder, Request, TimedOut};
 
@@ -64,3 +66,4 @@ pub use script::{
     Abort, BadScript, Call, Cut, Deed, Encoding, End, ErrorEvent, Framing, LineEnd, Mark, Point,
     Raw, RawStep, Script, UnknownEnd, UsageChunk, Writes,
 };
+pub use service::Service;

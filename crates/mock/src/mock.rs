@@ -95,20 +95,7 @@ impl Mock {
     /// When the address cannot be bound.
     pub async fn bind(addr: impl ToSocketAddrs, config: MockConfig) -> io::Result<Self> {
         let listener = TcpListener::bind(addr).await?;
-        let scripts = Scripts {
-            default: Arc::new(config.default.clone()),
-            queue: VecDeque::new(),
-            paths: HashMap::new(),
-        };
-        let shared = Arc::new(Shared {
-            recorder: Recorder::new(config.keep_requests),
-            gates: Gates::default(),
-            health: AtomicU16::new(200),
-            reset_on_drop: Arc::default(),
-            scripts: Mutex::new(scripts),
-            config,
-        });
-        Self::serve(listener, shared)
+        Self::serve(listener, Arc::new(Shared::new(config)))
     }
 
     fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Result<Self> {
@@ -233,6 +220,22 @@ impl Drop for Mock {
 }
 
 impl Shared {
+    pub(crate) fn new(config: MockConfig) -> Self {
+        let scripts = Scripts {
+            default: Arc::new(config.default.clone()),
+            queue: VecDeque::new(),
+            paths: HashMap::new(),
+        };
+        Self {
+            recorder: Recorder::new(config.keep_requests),
+            gates: Gates::default(),
+            health: AtomicU16::new(200),
+            reset_on_drop: Arc::default(),
+            scripts: Mutex::new(scripts),
+            config,
+        }
+    }
+
     /// The script set for this very path.
     pub(crate) fn script_at(&self, path: &str) -> Option<Arc<Script>> {
         self.lock().paths.get(path).cloned()

@@ -11,13 +11,14 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio::net::TcpStream;
+use socket2::SockRef;
 use tokio::sync::watch;
 
 use crate::app::Peer;
 use crate::body::Body;
 use crate::config::EdgeConfig;
 use crate::io::ClientIo;
+use crate::listen::Stream;
 
 /// Which step of a shutdown has been reached; connections follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl Http {
     /// Serves one connection to its end.
     pub(crate) async fn serve<S, F>(
         &self,
-        stream: TcpStream,
+        stream: impl Stream,
         addr: SocketAddr,
         mut phase: watch::Receiver<Phase>,
         answer: S,
@@ -73,8 +74,10 @@ impl Http {
         S: Fn(Request<Incoming>, Peer) -> F + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY is not to be had");
+        if let Some(socket) = stream.socket() {
+            if let Err(error) = SockRef::from(&socket).set_tcp_nodelay(true) {
+                tracing::debug!(%error, "TCP_NODELAY is not to be had");
+            }
         }
         let io = ClientIo::new(stream, self.write_timeout, self.header_timeout);
         let breaker = io.breaker();

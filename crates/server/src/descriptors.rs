@@ -7,11 +7,10 @@
 //! The system gives the lowest number that is free, so a number says how many are used at least.
 
 use std::fs;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 use socket2::SockRef;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
 /// Which numbers clients may use.
@@ -42,8 +41,8 @@ impl Descriptors {
     ///
     /// # Cancel safety
     /// Nothing is lost but the wait.
-    pub(crate) async fn room_for(&mut self, stream: &TcpStream) {
-        if !self.is_kept(stream) {
+    pub(crate) async fn room_for(&mut self, socket: BorrowedFd<'_>) {
+        if !self.is_kept(&socket) {
             return;
         }
         if self.told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
@@ -51,7 +50,7 @@ impl Descriptors {
             tracing::warn!("descriptors are short: connections of clients wait");
         }
         // A copy gets the number that the next descriptor would have.
-        while !SockRef::from(stream)
+        while !SockRef::from(&socket)
             .try_clone()
             .is_ok_and(|copy| !self.is_kept(&copy))
         {

@@ -85,11 +85,23 @@ pub(crate) async fn catch_up(app: &App, found: &Readable, cursor: Cursor) -> Res
     }
     let (id, until) = (window.id(), app.held());
     if found.follow.is_some() {
-        match ask(id, until, || app.shared.journal.tail(id)).await? {
-            Tail::Last { epoch, last, .. } if cursor.seq <= last && cursor.epoch <= epoch => {}
-            Tail::Last { .. } | Tail::None => return Ok(()),
+        tokio::select! {
+            // While the journal is away its owner may tell.
+            () = window_until(window, reached) => {}
+            tail = ask(id, until, || app.shared.journal.tail(id)) => match tail? {
+                Tail::Last { epoch, last, .. } if cursor.seq <= last && cursor.epoch <= epoch => {}
+                Tail::Last { .. } | Tail::None => return Ok(()),
+            },
         }
-    } else if cursor.seq > window.received() || cursor.epoch > window.epoch() {
+    } else if cursor.epoch > window.epoch() {
+        // Another replica may have taken it, and the one that wrote it be the last to hear of that.
+        return match ask(id, until, || app.shared.journal.tail(id)).await? {
+            Tail::Last { epoch, last, .. } if cursor.seq <= last && cursor.epoch <= epoch => {
+                Err(not_so_far(id))
+            }
+            Tail::Last { .. } | Tail::None => Ok(()),
+        };
+    } else if cursor.seq > window.received() {
         // What is written here and stands already may be shown elsewhere before the yes is heard here, but no more.
         return Ok(());
     }

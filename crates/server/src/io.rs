@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use idle::Idle;
+
+use crate::listen::Stream;
 
 /// What a connection is told about the responses that it carries.
 ///
@@ -64,10 +65,10 @@ impl Breaker {
 /// reader that has stopped keeps in the kernel. At 100 ms to the client, 1.2 MB pass in a second.
 const READER_BUFFER: usize = 64 << 10;
 
-/// A TCP connection of a client.
+/// A connection of a client.
 #[derive(Debug)]
-pub(crate) struct ClientIo {
-    stream: TcpStream,
+pub(crate) struct ClientIo<S: Stream> {
+    stream: S,
     write_timeout: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
     opening: Option<Opening>,
@@ -103,12 +104,8 @@ impl Opening {
     }
 }
 
-impl ClientIo {
-    pub(crate) fn new(
-        stream: TcpStream,
-        write_timeout: Duration,
-        header_timeout: Duration,
-    ) -> Self {
+impl<S: Stream> ClientIo<S> {
+    pub(crate) fn new(stream: S, write_timeout: Duration, header_timeout: Duration) -> Self {
         Self {
             stream,
             write_timeout,
@@ -136,7 +133,10 @@ impl ClientIo {
         // Read first: it is set once for a response, and this is asked for every write.
         let told = &self.told.reader;
         if told.load(Ordering::Relaxed) && told.swap(false, Ordering::AcqRel) {
-            if let Err(error) = SockRef::from(&self.stream).set_send_buffer_size(READER_BUFFER) {
+            let Some(socket) = self.stream.socket() else {
+                return;
+            };
+            if let Err(error) = SockRef::from(&socket).set_send_buffer_size(READER_BUFFER) {
                 tracing::debug!(%error, "the send buffer of a reader is not to be bounded");
             }
         }
@@ -163,16 +163,18 @@ impl ClientIo {
     }
 }
 
-impl Drop for ClientIo {
+impl<S: Stream> Drop for ClientIo<S> {
     fn drop(&mut self) {
         if self.told.reset.load(Ordering::Acquire) {
-            // A linger of zero makes the close a reset. Where it fails, the close is a plain one.
-            let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+            if let Some(socket) = self.stream.socket() {
+                // A linger of zero makes the close a reset. Where it fails, the close is a plain one.
+                let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+            }
         }
     }
 }
 
-impl AsyncRead for ClientIo {
+impl<S: Stream> AsyncRead for ClientIo<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -198,7 +200,7 @@ impl AsyncRead for ClientIo {
     }
 }
 
-impl AsyncWrite for ClientIo {
+impl<S: Stream> AsyncWrite for ClientIo<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -45,8 +45,10 @@ mod idempotency;
 mod io;
 mod kept;
 mod leaving;
+pub mod listen;
 mod metrics;
 mod orders;
+mod owned_here;
 mod ownerless;
 mod process;
 mod query;
@@ -69,4 +71,5 @@ mod upgrade;
 
 pub use self::config::Config;
 pub use self::error::ErrorCode;
+pub use self::owned_here::{Owned, OwnedHere};
 pub use self::server::{BindError, Control, Server};

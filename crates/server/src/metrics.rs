@@ -39,6 +39,8 @@ pub(crate) struct Metrics {
     dropped_lines: Counter,
     /// How many there are.
     lines: OnceLock<fn() -> u64>,
+    /// What is counted beside the server.
+    beside: OnceLock<Registry>,
     /// One scraper at a time: what is cleared is there again before the next one looks.
     scraped: Mutex<()>,
 }
@@ -118,6 +120,7 @@ impl Metrics {
             attempts: Family::default(),
             dropped_lines: Counter::default(),
             lines: OnceLock::new(),
+            beside: OnceLock::new(),
             scraped: Mutex::default(),
         };
         let registry = &mut metrics.registry;
@@ -294,12 +297,22 @@ impl Metrics {
         self.ready.set(i64::from(!app.is_shutting_down()));
         self.look_at_backends(app);
         let mut out = String::new();
-        if text::encode(&mut out, &self.registry).is_err() {
+        let beside = self.beside.get();
+        let written = [Some(&self.registry), beside]
+            .into_iter()
+            .flatten()
+            .try_for_each(|registry| text::encode_registry(&mut out, registry));
+        if written.is_err() {
             // Writing into a string cannot fail; a scraper still gets a well-formed answer if it ever does.
             out.clear();
-            let _ = out.write_str("# EOF\n");
         }
+        let _ = out.write_str("# EOF\n");
         out
+    }
+
+    /// Gives out what is counted beside the server as well. Only the first is kept.
+    pub(crate) fn show(&self, beside: Registry) {
+        let _ = self.beside.set(beside);
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
+use prometheus_client::registry::Registry as MetricsRegistry;
 use streamweld_generation::{
     Counters, CredentialHeaders, HealBounds, Limits, Onlookers, Registry, RetryWindow, Shared,
     steady_now,
@@ -28,15 +29,17 @@ use crate::connection::{Http, Phase};
 use crate::descriptors::Descriptors;
 use crate::feed::Feed;
 use crate::leaving::leave;
+use crate::listen::{Listen, Stream};
 use crate::metrics::Metrics;
+use crate::owned_here::OwnedHere;
 use crate::settings::Settings;
 use crate::{admin, edge, examined, orders, unhealthy};
 
 /// A server that has its listeners, and serves once it is run.
-pub struct Server {
+pub struct Server<L = TcpListener> {
     app: Arc<App>,
-    data: TcpListener,
-    admin: TcpListener,
+    data: L,
+    admin: L,
     upstream: UpstreamConfig,
     descriptors: Descriptors,
 }
@@ -96,6 +99,24 @@ impl Server {
                 .await
                 .map_err(|source| BindError::Listen { addr, source })
         };
+        let data = listen(config.listen).await?;
+        let admin = listen(config.admin_listen).await?;
+        Self::on(data, admin, config, journal, heal)
+    }
+}
+
+impl<L: Listen> Server<L> {
+    /// A server on listeners of the caller's; those of `config` do not count.
+    ///
+    /// # Errors
+    /// The backends cannot be used, or the TLS set-up for them.
+    pub fn on(
+        data: L,
+        admin: L,
+        config: Config,
+        journal: Arc<dyn Journal>,
+        heal: HealBounds,
+    ) -> Result<Self, BindError> {
         let fixed = Limits {
             heal,
             ..Limits::default()
@@ -133,8 +154,8 @@ impl Server {
         );
         Ok(Self {
             app,
-            data: listen(config.listen).await?,
-            admin: listen(config.admin_listen).await?,
+            data,
+            admin,
             upstream,
             descriptors,
         })
@@ -167,6 +188,18 @@ impl Server {
     /// The operating system does not say.
     pub fn admin_addr(&self) -> io::Result<SocketAddr> {
         self.admin.local_addr()
+    }
+
+    /// The generations that are written here, for other replicas.
+    #[must_use]
+    pub fn owned(&self) -> OwnedHere {
+        let shared = &self.app.shared;
+        OwnedHere::new(Arc::clone(&shared.registry), Arc::clone(&shared.journal))
+    }
+
+    /// Shows metrics of what runs beside this server as well. Only the first are kept.
+    pub fn show_metrics(&self, beside: MetricsRegistry) {
+        self.app.metrics.show(beside);
     }
 
     /// Serves until `shutdown` resolves, then lets running generations finish within the grace time (protocol.md 8.4).
@@ -290,7 +323,7 @@ async fn finish_generations(app: &Arc<App>, grace: Duration) {
 
 /// Accepts for ever, from clients only while `descriptors` are left for them. Each connection is a task that the tracker knows; its panic ends it alone.
 async fn accept<S, F>(
-    listener: TcpListener,
+    listener: impl Listen,
     http: Http,
     connections: TaskTracker,
     phase: watch::Receiver<Phase>,
@@ -304,8 +337,8 @@ where
     loop {
         match listener.accept().await {
             Ok((stream, addr)) => {
-                if let Some(descriptors) = &mut descriptors {
-                    descriptors.room_for(&stream).await;
+                if let (Some(descriptors), Some(socket)) = (&mut descriptors, stream.socket()) {
+                    descriptors.room_for(socket).await;
                 }
                 let (http, phase, answer) = (http.clone(), phase.clone(), answer.clone());
                 connections.spawn(async move { http.serve(stream, addr, phase, answer).await });

@@ -35,10 +35,10 @@ use streamweld_upstream::fleet::{Credential, Engine};
 use crate::journal::Place;
 use crate::values::{
     Backends, GroupPolicy, JournalPlace, Listed, Member, Url, address, attempts, backend_name,
-    certificates, credential, credential_header, dialect_route, duration, health_time,
-    journal_file, journal_size, orphan_policy, password_file, path_pattern, positive_duration,
-    presence_lease, script, script_file, secret, signing_keys, size, times, two_addresses,
-    url_prefix,
+    certificates, certified_name, credential, credential_header, dialect_route, duration,
+    health_time, host_and_port, journal_file, journal_size, orphan_policy, password_file,
+    path_pattern, positive_duration, presence_lease, script, script_file, secret, signing_keys,
+    size, times, two_addresses, url_prefix,
 };
 
 use self::file::SettingsFile;
@@ -279,6 +279,25 @@ pub(crate) struct Serve {
     /// How long another replica must be silent to be taken for dead; the same on all of them
     #[arg(long, env = "STREAMWELD_PRESENCE_LEASE", value_name = "TIME", default_value = "10s", value_parser = presence_lease)]
     pub(crate) presence_lease: Duration,
+
+    /// Where other replicas ask for answers that are made here while Redis is away, with mutual TLS [default: nowhere]
+    #[arg(long, env = "STREAMWELD_RELAY_LISTEN", value_name = "ADDR", value_parser = address)]
+    pub(crate) relay_listen: Option<SocketAddr>,
+    /// Where they reach that [default: where it listens]
+    #[arg(long, env = "STREAMWELD_RELAY_ADVERTISE", value_name = "HOST:PORT", value_parser = host_and_port)]
+    pub(crate) relay_advertise: Option<String>,
+    /// The name that the certificates of all of them have [default: each has the host of its address]
+    #[arg(long, env = "STREAMWELD_RELAY_NAME", value_name = "NAME", value_parser = certified_name)]
+    pub(crate) relay_name: Option<String>,
+    /// PEM file with the certificate that this replica shows to others, read for each connection
+    #[arg(long, env = "STREAMWELD_RELAY_CERT", value_name = "FILE")]
+    pub(crate) relay_cert: Option<PathBuf>,
+    /// PEM file with the key to it
+    #[arg(long, env = "STREAMWELD_RELAY_KEY", value_name = "FILE")]
+    pub(crate) relay_key: Option<PathBuf>,
+    /// PEM file with the CA that the certificates of all of them come from, and no others
+    #[arg(long, env = "STREAMWELD_RELAY_CA", value_name = "FILE")]
+    pub(crate) relay_ca: Option<PathBuf>,
 
     /// What happens when the last reader leaves: continue, cancel, cancel_after=TIME
     #[arg(long, env = "STREAMWELD_ORPHAN_POLICY", value_name = "POLICY", default_value = "continue", value_parser = orphan_policy)]

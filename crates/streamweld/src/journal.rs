@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use streamweld_journal::{Journal, Level, WindowConfig};
+use streamweld_journal_redis::relay::Relay;
 use streamweld_journal_redis::{Config, Finding, RedisJournal, RedisUrl, Target, UrlError};
 use streamweld_server::config::JournalConfig;
 
@@ -57,6 +58,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) async fn open(
     settings: &Settings,
     config: &JournalConfig,
+    relay: Option<streamweld_relay::Relay>,
 ) -> anyhow::Result<Arc<dyn Journal>> {
     let url = match &settings.place {
         Place::Memory => return Ok(Arc::new(config.memory())),
@@ -81,6 +83,7 @@ pub(crate) async fn open(
                 max_bytes: config.per_generation,
             },
             level: settings.level,
+            relay: relay.map(|relay| Arc::new(relay) as Arc<dyn Relay>),
             ..Config::default()
         },
     );

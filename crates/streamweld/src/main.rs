@@ -11,6 +11,7 @@ mod journal;
 mod logging;
 mod mock;
 mod operate;
+mod relay;
 mod reload;
 mod serve;
 mod settings;

@@ -23,7 +23,7 @@ use crate::journal::Place;
 use crate::reload::Reload;
 use crate::signals::Signals;
 use crate::values::show_size;
-use crate::{journal, logging, supervisor};
+use crate::{journal, logging, relay, supervisor};
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(
@@ -34,9 +34,10 @@ pub(crate) fn run(
     let level = logging::start(&args.log)?;
     let (config, journal) = (config(&args)?, journal(&args)?);
     let runtime = runtime(args.threads)?;
+    let relay = relay::settings(&args);
     let code = runtime.block_on(async {
         let reload = Reload::new(line, settings, level)?;
-        serve(config, journal, reload).await
+        serve(config, journal, relay, reload).await
     })?;
     // Nothing is waited for any more: a blocking name lookup must not hold the exit up.
     runtime.shutdown_background();
@@ -141,23 +142,42 @@ pub(crate) fn journal(args: &Serve) -> anyhow::Result<journal::Settings> {
 async fn serve(
     config: Config,
     journal: journal::Settings,
+    relay: Option<streamweld_relay::Config>,
     reload: Reload,
 ) -> anyhow::Result<ExitCode> {
     show(&config, &journal);
+    show_relay(relay.as_ref());
     let mut signals = Signals::new()?;
-    let journal = journal::open(&journal, &config.journal).await?;
+    let relay = relay::bind(relay).await?;
+    let asked = relay.as_ref().map(|(relay, _)| relay.clone());
+    let journal = journal::open(&journal, &config.journal, asked).await?;
     let mut heal = HealBounds::default();
     heal.total = heal.total.min(bytes(config.journal.total));
     let server = Server::bind_with(config, journal, heal).await?;
     let server = server.count_dropped_lines(logging::dropped);
     info!("data listener on http://{}", server.data_addr()?);
+    if let Some((relay, listener)) = &relay {
+        relay::show(relay, &server);
+        info!("relay listener on {}", listener.addr()?);
+    }
     info!("admin listener on http://{}", server.admin_addr()?);
     let control = server.control();
     let mut reload = pin!(reload.run(control.clone()));
     let mut lives = pin!(supervisor::lives(server.admin_addr()?));
     supervisor::serves();
     let (begin, begun) = oneshot::channel::<()>();
-    let mut running = pin!(server.run(async { drop(begun.await) }));
+    let owned = server.owned();
+    let running = server.run(async { drop(begun.await) });
+    let mut running = pin!(async {
+        match relay {
+            // Its connections end with the server, whose readers have their ends then.
+            Some((_, listener)) => tokio::select! {
+                () = running => {}
+                () = relay::run(listener, owned) => {}
+            },
+            None => running.await,
+        }
+    });
     tokio::select! {
         () = &mut running => return Ok(ExitCode::SUCCESS),
         never = &mut reload => match never {},
@@ -173,6 +193,17 @@ async fn serve(
         never = &mut lives => match never {},
         code = signals.next() => Ok(ExitCode::from(code)),
     }
+}
+
+/// Where other replicas ask, if they may.
+fn show_relay(relay: Option<&streamweld_relay::Config>) {
+    let Some(relay) = relay else { return };
+    info!(
+        listen = %relay.listen,
+        advertise = relay.advertise.as_deref().unwrap_or("where it listens"),
+        name = relay.name.as_deref().unwrap_or("the host of each"),
+        "relay"
+    );
 }
 
 /// The effective configuration, one line for each part; never a secret.

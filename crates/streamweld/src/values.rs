@@ -4,7 +4,7 @@ mod backends;
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -183,6 +183,40 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
         "an address is an IP and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::]:8080"
             .to_owned()
     })
+}
+
+/// Where others reach a listener.
+pub(crate) fn host_and_port(text: &str) -> Result<String, String> {
+    let (host, port) = text
+        .rsplit_once(':')
+        .ok_or("write a host and a port, such as 10.0.0.1:7443 or replica-1.streamweld:7443")?;
+    if port.parse::<u16>().unwrap_or_default() == 0 {
+        return Err("the port is a number from 1 to 65535".to_owned());
+    }
+    let is_host = match host.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+        Some(bare) => bare
+            .parse::<Ipv6Addr>()
+            .is_ok_and(|it| !it.is_unspecified()),
+        None => certified_name(host).is_ok() && host.parse() != Ok(Ipv4Addr::UNSPECIFIED),
+    };
+    if is_host {
+        Ok(text.to_owned())
+    } else {
+        Err("the host is a name, or an IP that others can reach".to_owned())
+    }
+}
+
+/// A name as it stands in a certificate.
+pub(crate) fn certified_name(text: &str) -> Result<String, String> {
+    let is_name = |label: &str| {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        (1..=63).contains(&label.len()) && label.bytes().all(fits)
+    };
+    if text.len() <= 253 && text.split('.').all(is_name) {
+        Ok(text.to_owned())
+    } else {
+        Err("a name is letters, digits, `-`, `_` and dots, such as relay.streamweld".to_owned())
+    }
 }
 
 /// Where two servers are.

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::Dialer;
+
 /// How connections are made and kept. One for all backends of a [`Client`](crate::Client).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamConfig {
@@ -38,6 +40,8 @@ pub struct UpstreamConfig {
     /// A connection whose descriptor would have this number or a higher one is not made. The system
     /// gives the lowest that is free, so those above are left for others. Default none.
     pub descriptors_below: Option<i32>,
+    /// Another way to backends than TCP, without TLS. What is set about TCP has no effect on it. Default none.
+    pub dialer: Option<Dialer>,
 }
 
 impl Default for UpstreamConfig {
@@ -54,6 +58,7 @@ impl Default for UpstreamConfig {
             tcp_keepalive: Some(Duration::from_secs(15)),
             max_response_head: 64 * 1024,
             descriptors_below: None,
+            dialer: None,
         }
     }
 }

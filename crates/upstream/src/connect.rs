@@ -24,7 +24,7 @@ use tower::{Service, ServiceExt};
 
 use crate::cut::find;
 use crate::transport::Transport;
-use crate::{Backend, BoxError, ConfigError, ErrorKind, Protocol, UpstreamConfig};
+use crate::{Backend, BoxError, ConfigError, Dialer, ErrorKind, Protocol, UpstreamConfig};
 
 /// Which HTTP a connection may speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,7 @@ pub(crate) struct Connector {
     protocol: Protocol,
     timeout: Duration,
     descriptors_below: Option<i32>,
+    dialer: Option<Dialer>,
 }
 
 /// Why there is no connection.
@@ -90,6 +91,7 @@ impl Connector {
             protocol: config.protocol,
             timeout: config.connect_timeout,
             descriptors_below: config.descriptors_below,
+            dialer: config.dialer.clone(),
         })
     }
 
@@ -122,6 +124,9 @@ impl Connector {
         wanted: Wanted,
     ) -> Result<(Transport, Spoken), ConnectError> {
         let url = backend.url();
+        if let Some(dialer) = &self.dialer {
+            return self.dialled(dialer, backend).await;
+        }
         let tcp = self.tcp.clone().oneshot(backend.connect_uri()).await;
         let tcp = tcp.map_err(ConnectError::tcp)?.into_inner();
         let number = tcp.as_raw_fd();
@@ -129,11 +134,7 @@ impl Connector {
             return Err(ConnectError::tcp("no descriptor is left for it"));
         }
         if !url.is_tls() {
-            let spoken = match self.protocol {
-                Protocol::Http2 => Spoken::Http2,
-                Protocol::Auto | Protocol::Http1 => Spoken::Http1,
-            };
-            return Ok((Transport::Plain(tcp), spoken));
+            return Ok((Transport::Plain(tcp), self.in_the_clear()));
         }
 
         let name = ServerName::try_from(url.host().to_owned()).map_err(ConnectError::tls)?;
@@ -150,6 +151,27 @@ impl Connector {
             _ => Spoken::Http1,
         };
         Ok((Transport::Tls(Box::new(tls)), spoken))
+    }
+
+    async fn dialled(
+        &self,
+        dialer: &Dialer,
+        backend: &Backend,
+    ) -> Result<(Transport, Spoken), ConnectError> {
+        let url = backend.url();
+        if url.is_tls() {
+            return Err(ConnectError::tls("what is dialled has no TLS"));
+        }
+        let stream = dialer.dial(url.host(), url.port()).await;
+        let stream = stream.map_err(ConnectError::tcp)?;
+        Ok((Transport::Dialled(stream), self.in_the_clear()))
+    }
+
+    fn in_the_clear(&self) -> Spoken {
+        match self.protocol {
+            Protocol::Http2 => Spoken::Http2,
+            Protocol::Auto | Protocol::Http1 => Spoken::Http1,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The byte stream under HTTP: TCP, or TLS over it.
+//! The byte stream under HTTP: TCP, or TLS over it; or one that a dialer of the caller's has made.
 //!
 //! TLS state is boxed: it is some kilobytes, and a connection in the clear should not carry room
 //! for it.
@@ -11,10 +11,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use crate::dial::Stream;
+
 /// An open byte stream to a backend.
 pub(crate) enum Transport {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    Dialled(Box<dyn Stream>),
 }
 
 impl Transport {
@@ -22,10 +25,12 @@ impl Transport {
         matches!(self, Self::Tls(_))
     }
 
-    pub(crate) fn tcp(&self) -> &TcpStream {
+    /// The socket at its bottom.
+    pub(crate) fn tcp(&self) -> Option<&TcpStream> {
         match self {
-            Self::Plain(io) => io,
-            Self::Tls(io) => io.get_ref().0,
+            Self::Plain(io) => Some(io),
+            Self::Tls(io) => Some(io.get_ref().0),
+            Self::Dialled(_) => None,
         }
     }
 }
@@ -39,6 +44,7 @@ impl AsyncRead for Transport {
         match self.get_mut() {
             Self::Plain(io) => Pin::new(io).poll_read(cx, buf),
             Self::Tls(io) => Pin::new(io).poll_read(cx, buf),
+            Self::Dialled(io) => Pin::new(io).poll_read(cx, buf),
         }
     }
 }
@@ -52,6 +58,7 @@ impl AsyncWrite for Transport {
         match self.get_mut() {
             Self::Plain(io) => Pin::new(io).poll_write(cx, buf),
             Self::Tls(io) => Pin::new(io).poll_write(cx, buf),
+            Self::Dialled(io) => Pin::new(io).poll_write(cx, buf),
         }
     }
 
@@ -63,6 +70,7 @@ impl AsyncWrite for Transport {
         match self.get_mut() {
             Self::Plain(io) => Pin::new(io).poll_write_vectored(cx, bufs),
             Self::Tls(io) => Pin::new(io).poll_write_vectored(cx, bufs),
+            Self::Dialled(io) => Pin::new(io).poll_write_vectored(cx, bufs),
         }
     }
 
@@ -70,6 +78,7 @@ impl AsyncWrite for Transport {
         match self {
             Self::Plain(io) => io.is_write_vectored(),
             Self::Tls(io) => io.is_write_vectored(),
+            Self::Dialled(io) => io.is_write_vectored(),
         }
     }
 
@@ -77,6 +86,7 @@ impl AsyncWrite for Transport {
         match self.get_mut() {
             Self::Plain(io) => Pin::new(io).poll_flush(cx),
             Self::Tls(io) => Pin::new(io).poll_flush(cx),
+            Self::Dialled(io) => Pin::new(io).poll_flush(cx),
         }
     }
 
@@ -84,6 +94,7 @@ impl AsyncWrite for Transport {
         match self.get_mut() {
             Self::Plain(io) => Pin::new(io).poll_shutdown(cx),
             Self::Tls(io) => Pin::new(io).poll_shutdown(cx),
+            Self::Dialled(io) => Pin::new(io).poll_shutdown(cx),
         }
     }
 }

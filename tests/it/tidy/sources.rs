@@ -5,7 +5,7 @@ use super::tree::files;
 
 #[test]
 fn source_files_say_what_they_are_for() {
-    let findings = ["crates", "fuzz", "model", "tests"]
+    let findings = ["crates", "fuzz", "model", "sim", "tests"]
         .iter()
         .flat_map(|folder| files(folder, ".rs"))
         .filter(|file| {

@@ -26,8 +26,10 @@ end
 if before then
   local epoch_before, seq_before = string.match(before[1], '^(%d+)-(%d+)$')
   local stored = last[2][2]
-  local high, low = struct.unpack('>I4I4', stored, stored:byte(1) == 1 and 6 or 10)
-  local first = high * 4294967296 + low
+  local first, from = 0, stored:byte(1) == 1 and 6 or 10
+  for at = from, from + 7 do
+    first = first * 256 + stored:byte(at)
+  end
   if first > tonumber(seq_before) + 1 or (epoch_before ~= epoch and seq_before ~= seq) then
     return {'stray'}
   end

@@ -8,7 +8,7 @@ use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 use super::UrlError;
 use super::url::Holds;
 use crate::link::ConnectError;
-use crate::socket::{self, Socket};
+use crate::socket::{self, Dialer, Socket};
 
 /// One server.
 #[derive(Clone)]
@@ -97,6 +97,14 @@ impl Address {
             }
             ConnectionAddr::Tcp(host, port) => socket::tcp(host, *port).await,
             ConnectionAddr::Unix(path) => socket::unix(path).await,
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        };
+        socket.map_err(|error| ConnectError::Io(error.kind()))
+    }
+
+    pub(super) async fn dial_by(&self, dialer: &Dialer) -> Result<Socket, ConnectError> {
+        let socket = match &self.at {
+            ConnectionAddr::Tcp(host, port) if !self.tls => dialer.dial(host, *port).await,
             _ => Err(io::ErrorKind::Unsupported.into()),
         };
         socket.map_err(|error| ConnectError::Io(error.kind()))

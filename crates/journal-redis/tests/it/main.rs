@@ -19,6 +19,7 @@ mod outages;
 mod pages;
 mod presence;
 mod refused;
+mod relay;
 mod replaced;
 mod request;
 mod sentinel;

@@ -2,6 +2,7 @@
 
 use std::sync::MutexGuard;
 
+use super::Digest;
 use super::batch::Entry;
 use super::state::State;
 use crate::idline::Prefix;
@@ -32,21 +33,25 @@ pub enum MirrorError {
     /// They were written under an older epoch than what stands, or change what stands.
     #[error("they do not continue what stands")]
     Foreign,
+    /// They are others than those that were foreseen in their place.
+    #[error("they replace what was foreseen")]
+    Replaced,
     /// They are not what a window stores.
     #[error("they are malformed")]
     Malformed,
 }
 
-/// Appends and commits. Entries that stand already are skipped.
+/// Appends. Entries that stand already are skipped, and those that were foreseen have to be the same. Gives the last of
+/// them that is here.
 pub(super) fn mirror(
     prefix: &Prefix,
     state: &mut MutexGuard<'_, State>,
     new: &Mirrored<'_>,
 ) -> Result<Seq, MirrorError> {
     check(prefix, new)?;
-    let received = state.received();
+    let (committed, received) = (state.committed(), state.received());
     let Some(first) = new.entries.first() else {
-        return Ok(received);
+        return Ok(committed);
     };
     if first.seq > received.next() {
         return Err(MirrorError::Gap {
@@ -55,18 +60,36 @@ pub(super) fn mirror(
     }
     let skipped = (received.next().get() - first.seq.get()).min(new.entries.len() as u64) as usize;
     let (old, entries) = new.entries.split_at(skipped);
-    if entries.is_empty() {
-        return Ok(received);
+    let mut start = 0;
+    for entry in old {
+        let block = &new.bytes[start..start + entry.len];
+        start += entry.len;
+        if entry.seq <= committed {
+            continue;
+        }
+        // The bytes have the epoch in them, unless it is the first.
+        let is_same = state.digest(entry.seq) == Some(Digest::of(block));
+        if !is_same || entry.kind.is_terminal() != state.ends_at(entry.seq) {
+            return Err(MirrorError::Replaced);
+        }
     }
-    if new.epoch < state.epoch() || state.has_terminal() || state.committed() != received {
+    let last_old = old.last().map_or(committed, |entry| entry.seq);
+    if entries.is_empty() {
+        return Ok(last_old.max(committed));
+    }
+    if new.epoch < state.epoch() || state.has_terminal() {
         return Err(MirrorError::Foreign);
+    }
+    if new.epoch > state.epoch() && received > committed {
+        return Err(MirrorError::Replaced);
     }
     let opens = entries[0].seq == Seq::FIRST;
     if opens != (entries[0].kind == Kind::Open) {
         return Err(MirrorError::Malformed);
     }
-    state.begin_epoch(new.epoch);
-    let mut start: usize = old.iter().map(|entry| entry.len).sum();
+    if received == committed {
+        state.begin_epoch(new.epoch);
+    }
     for entry in entries {
         let block = &new.bytes[start..start + entry.len];
         start += entry.len;

@@ -131,6 +131,12 @@ impl State {
         }
     }
 
+    /// Exposes what is there, and wakes also those who have seen some of it.
+    pub(super) fn show_all(&mut self) -> Wake {
+        self.exposed = true;
+        self.wake()
+    }
+
     pub(super) fn give_up(&mut self) -> Wake {
         self.given_up = true;
         self.keeps_beside = false;
@@ -288,6 +294,11 @@ impl State {
     /// Whether a terminal is staged or committed.
     pub(super) fn has_terminal(&self) -> bool {
         self.terminal.is_some()
+    }
+
+    /// Whether a terminal is here that has this sequence, staged or committed.
+    pub(super) fn ends_at(&self, seq: Seq) -> bool {
+        self.terminal.as_ref().is_some_and(|it| it.seq == seq)
     }
 
     pub(super) fn terminal(&self) -> Option<&Arc<Terminal>> {

@@ -2,6 +2,7 @@
 
 mod beside;
 mod earlier;
+mod foreseen;
 mod held;
 mod mirror;
 mod model;

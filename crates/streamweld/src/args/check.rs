@@ -1,6 +1,7 @@
 //! What a value alone does not show: how settings go together.
 
 mod backends;
+mod relay;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -77,6 +78,7 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
     faults.extend(unreachable_dialects(args, origin));
     faults.extend(journal(args, origin));
     faults.extend(in_memory(args, origin));
+    faults.extend(relay::faults(args, origin));
     faults.extend(resume_urls(args, origin));
     if args.keep_credentials && args.request_key_file.is_none() {
         faults.push(format!(

@@ -6,6 +6,7 @@ mod backends;
 mod edge;
 mod journal;
 mod mock;
+mod relays;
 
 #[track_caller]
 pub(super) fn read(line: &[&str]) -> Result<Args, String> {

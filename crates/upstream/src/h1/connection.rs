@@ -29,11 +29,13 @@ impl Connection {
     /// is common when a peer closes right behind its answer. The runtime is asked as well, because
     /// it may be gone, and because bytes under TLS need not mean anything (session tickets).
     pub(crate) fn is_quiet(&mut self) -> bool {
-        let mut byte = [MaybeUninit::uninit()];
-        match SockRef::from(self.io.tcp()).peek(&mut byte) {
-            Ok(1) if self.io.is_tls() => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Ok(_) | Err(_) => return false,
+        if let Some(socket) = self.io.tcp() {
+            let mut byte = [MaybeUninit::uninit()];
+            match SockRef::from(socket).peek(&mut byte) {
+                Ok(1) if self.io.is_tls() => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(_) | Err(_) => return false,
+            }
         }
         let mut byte = [0];
         let mut cx = Context::from_waker(Waker::noop());

@@ -26,12 +26,20 @@ impl Range {
     }
 
     pub(super) fn show(&self, window: &Window) -> Result<Seq, MirrorError> {
-        window.mirror(&Mirrored {
+        window.mirror(&self.mirrored())
+    }
+
+    pub(super) fn foresee(&self, window: &Window) -> Result<Seq, MirrorError> {
+        window.foresee(&self.mirrored())
+    }
+
+    fn mirrored(&self) -> Mirrored<'_> {
+        Mirrored {
             epoch: self.epoch,
             entries: &self.entries,
             bytes: &self.bytes,
             terminal: self.terminal.as_ref(),
-        })
+        }
     }
 }
 
@@ -51,7 +59,7 @@ pub(super) fn range(window: &Window, after: u64, through: u64) -> Range {
     Range::of(&batch, window.epoch())
 }
 
-fn read(window: &Arc<Window>) -> String {
+pub(super) fn read(window: &Arc<Window>) -> String {
     let view = View {
         ids: true,
         control: true,
