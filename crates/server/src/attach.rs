@@ -8,7 +8,7 @@ use streamweld_generation::{
     Attached, Durability, Handle, Head, Label, OpenPayload, Presence, steady_now,
 };
 use streamweld_journal::{
-    Closed, Cursor, CursorError, Epoch, Follow, Found, Reader, Seq, StreamId, View, Window,
+    Closed, Cursor, CursorError, Epoch, Follow, Found, Page, Reader, Seq, StreamId, View, Window,
 };
 use tokio::time::{Instant, timeout};
 
@@ -202,7 +202,7 @@ pub(crate) async fn read(
 ) -> Result<Response<Body>, Error> {
     let window = &found.window;
     elsewhere::catch_up(app, &found, cursor).await?;
-    check(window, cursor, reading.any_epoch)?;
+    check(app, window, cursor, reading.any_epoch).await?;
     let reader = reader(app, &found, cursor.seq, &reading).await?;
     if !reader.has_more_to_show() {
         // Over, and nothing of it is left for this reader to see.
@@ -334,12 +334,23 @@ pub(crate) fn respond(
     response
 }
 
-/// Whether a cursor names a place that there is.
-pub(crate) fn check(window: &Window, cursor: Cursor, any_epoch: bool) -> Result<(), Error> {
+/// Whether a cursor names a place that there is. What lies before the window is looked up in the log.
+pub(crate) async fn check(
+    app: &App,
+    window: &Window,
+    cursor: Cursor,
+    any_epoch: bool,
+) -> Result<(), Error> {
     let id = window.id();
+    let by = match window.epoch_of(cursor.seq) {
+        None if !any_epoch && cursor.seq < window.earliest() => {
+            epoch_before(app, window, cursor.seq).await
+        }
+        by => by,
+    };
     // What was shown may have been lost, and another writer have gone on in its place.
     let is_other = |epoch| epoch != cursor.epoch && !any_epoch;
-    if cursor.epoch > window.epoch() || window.epoch_of(cursor.seq).is_some_and(is_other) {
+    if cursor.epoch > window.epoch() || by.is_some_and(is_other) {
         let message = "this cursor is from a part of the stream that the journal has lost; start again without it";
         return Err(Error::new(ErrorCode::JournalRegressed, message).about(id));
     }
@@ -352,6 +363,18 @@ pub(crate) fn check(window: &Window, cursor: Cursor, any_epoch: bool) -> Result<
         return Err(Error::new(ErrorCode::CursorAhead, message).about(id));
     }
     Ok(())
+}
+
+/// Who has written an entry that a window has let go, or never held. `None`: the entry is not there any more, or cannot be
+/// read now; whoever reads on is told so then.
+async fn epoch_before(app: &App, window: &Window, seq: Seq) -> Option<Epoch> {
+    let earlier = Arc::clone(window.earlier()?);
+    let before = Seq::new(seq.get().checked_sub(1)?);
+    let page = timeout(app.settings().edge.hold, earlier.page(before, seq));
+    match page.await.ok()? {
+        Page::Here(page) => page.epoch_of(seq),
+        Page::Gone { .. } => None,
+    }
 }
 
 /// What a `Last-Event-ID` on the data path is.

@@ -178,7 +178,7 @@ async fn again(
         && found.dialect() == Dialect::Mcp
         && is_resumable_behind(&found.window, cursor.seq);
     if (feed && cut_short) || polls {
-        if let Err(error) = attach::check(&found.window, cursor, false) {
+        if let Err(error) = attach::check(app, &found.window, cursor, false).await {
             return pages.share(Err(error)).map(Again::Answer);
         }
         let upstream_id = state::terminal_payload(&found.window)

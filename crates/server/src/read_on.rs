@@ -52,7 +52,7 @@ async fn find(app: &Arc<App>, place: Cursor, view: View) -> Option<Attached> {
         return None;
     }
     elsewhere::catch_up(app, &found, place).await.ok()?;
-    attach::check(&found.window, place, false).ok()?;
+    attach::check(app, &found.window, place, false).await.ok()?;
     let mut reader = Reader::new(Arc::clone(&found.window), place.seq, view);
     timeout(app.settings().edge.hold, reader.prepare())
         .await
