@@ -15,17 +15,21 @@ as_root() {
 }
 
 updated=
-# A lock that somebody else holds is waited for.
-system_install() {
+# Images of containers come without the lists of packages. A lock that somebody else holds is waited for.
+package_lists() {
   if ! command -v apt-get >/dev/null; then
     say "please install: $*"
     exit 1
   fi
-  say "installing $*"
   if [[ -z $updated ]]; then
     as_root apt-get -o DPkg::Lock::Timeout=300 -qq update
     updated=yes
   fi
+}
+
+system_install() {
+  say "installing $*"
+  package_lists "$@"
   as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get -o DPkg::Lock::Timeout=300 -qq -y --no-install-recommends install "$@" >/dev/null
 }

@@ -51,9 +51,12 @@ node_tools() {
 prometheus_tools() {
   if command -v promtool >/dev/null || [[ -x $tools/promtool ]]; then return; fi
   say "taking promtool out of the package prometheus"
+  package_lists promtool
   local work
   work=$(mktemp -d)
-  (cd "$work" && apt-get -qq download prometheus 2>/dev/null && dpkg -x prometheus_*.deb .) || {
+  # apt downloads as a user of its own, who may not write here, and says so.
+  (cd "$work" && apt-get -qq download prometheus 2>"$work/said" && dpkg -x prometheus_*.deb .) || {
+    cat "$work/said" >&2
     say "please install: promtool"
     exit 1
   }
