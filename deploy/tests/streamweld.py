@@ -56,7 +56,8 @@ def termination(pod: Pod, ours: Container) -> Iterator[str]:
 
 def drained(ours: Container) -> float | None:
     match ours.pre_stop().get("exec", {}).get("command"):
-        case [binary, "drain", "--wait", time] if binary.endswith("/streamweld"):
+        # `--after` is part of the wait.
+        case [binary, "drain", "--after", _, "--wait", time] | [binary, "drain", "--wait", time] if binary.endswith("/streamweld"):
             return seconds(time)
     return None
 

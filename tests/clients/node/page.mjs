@@ -38,6 +38,8 @@ const waiting = new Map()
 const faults = []
 let calls = 0
 let session
+let loaded
+const load = new Promise((done) => (loaded = done))
 function call(method, params = {}) {
   const id = ++calls
   socket.send(JSON.stringify({ id, method, params, sessionId: session }))
@@ -48,6 +50,8 @@ socket.on('message', (text) => {
   if (id) {
     waiting.get(id)?.(error ? { error } : result)
     waiting.delete(id)
+  } else if (method === 'Page.loadEventFired') {
+    loaded()
   } else if (method === 'Runtime.exceptionThrown') {
     faults.push(params.exceptionDetails.exception?.description ?? params.exceptionDetails.text)
   } else if (method === 'Log.entryAdded' && params.entry.source === 'security') {
@@ -64,6 +68,8 @@ await call('Page.enable')
 await call('Emulation.setDeviceMetricsOverride', { width: +width, height: +height, deviceScaleFactor: 1, mobile: false })
 await call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: scheme }] })
 await call('Page.navigate', { url })
+// Expressions of before it would be about no page.
+await load
 console.log(JSON.stringify({ ready: true }))
 
 for await (const line of createInterface({ input: process.stdin })) {
