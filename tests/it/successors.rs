@@ -3,6 +3,7 @@
 
 mod clocks;
 mod credentials;
+mod cursors;
 mod cut_off;
 mod elsewhere;
 mod hand_over;

@@ -42,6 +42,7 @@ mod steady;
 mod takeover;
 mod transcript;
 mod whereabouts;
+mod window_at;
 
 pub use self::access::{Access, CredentialHeaders};
 pub use self::alarm::Alarm;
@@ -62,3 +63,4 @@ pub use self::steady::steady_now;
 pub use self::takeover::{EndAs, TakenOver, adopt, take_over};
 pub use self::transcript::{Whole, transcript, whole_transcript};
 pub use self::whereabouts::Leave;
+pub use self::window_at::window_at;

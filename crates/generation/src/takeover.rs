@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use streamweld_dialect::{Dialect, Ending, stopped_ending};
 use streamweld_journal::rules::adoptable;
 use streamweld_journal::{
-    Epoch, Found, Journal, Outcome, Ownerless, Refusal, Seq, StreamId, Tail, Window, WindowConfig,
+    Epoch, Journal, Outcome, Ownerless, Refusal, Seq, StreamId, Tail, Window, WindowConfig,
     window_until,
 };
 use tokio::time::{sleep, timeout};
@@ -22,6 +22,7 @@ use crate::payload::Label;
 use crate::producer::Shared;
 use crate::producer::finish::{count_end, stage_end};
 use crate::transcript::{transcript, whole_transcript};
+use crate::window_at::window_at;
 
 /// How to end it.
 #[derive(Clone, Debug)]
@@ -185,18 +186,10 @@ async fn form_behind(
     dialect: Dialect,
     end: &End,
 ) -> Option<Ending> {
-    let before = Seq::new(last.get().saturating_sub(1));
-    let read = async {
-        let found = journal.find_after(id, before, SystemTime::now()).await;
-        let Ok(Found::Here { window, follow, .. }) = found else {
-            return None;
-        };
-        window_until(&window, |window| window.committed() >= last).await;
-        // It is followed until here.
-        drop(follow);
-        (window.received() == last).then_some(window)
-    };
-    let window = timeout(CATCH_UP, read).await.ok().flatten()?;
+    let window = window_at(journal, id, last, CATCH_UP).await?;
+    if window.received() != last {
+        return None;
+    }
     let message = end.message().unwrap_or_default();
     Some(error_form(&window, dialect, end.code()?, &message))
 }

@@ -6,9 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use streamweld_generation::steady_now;
-use streamweld_journal::{Found, Journal, Seq, StreamId, window_until};
-use tokio::time::timeout;
+use streamweld_generation::window_at;
+use streamweld_journal::{Journal, Seq, StreamId};
 
 /// How long the last entry is waited for.
 const READ: Duration = Duration::from_secs(2);
@@ -21,18 +20,8 @@ pub(super) async fn age(
     created: SystemTime,
     last: Seq,
 ) -> Duration {
-    let before = Seq::new(last.get().saturating_sub(1));
-    let read = async {
-        let found = journal.find_after(id, before, steady_now()).await;
-        let Ok(Found::Here { window, follow, .. }) = found else {
-            return None;
-        };
-        window_until(&window, |window| window.committed() >= last).await;
-        // It is followed until here.
-        drop(follow);
-        window.time_of(last)
-    };
-    let last = timeout(READ, read).await.ok().flatten();
+    let window = window_at(&**journal, id, last, READ).await;
+    let last = window.and_then(|window| window.time_of(last));
     let age = last.and_then(|last| last.duration_since(created).ok());
     age.unwrap_or_default()
 }

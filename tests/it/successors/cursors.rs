@@ -1,0 +1,89 @@
+//! Cursors into a part that another replica has written.
+
+use std::collections::BTreeSet;
+
+use streamweld_mock::Engine;
+use streamweld_tests::{Client, blocks, patience, texts, wait_end};
+
+use super::scene::{Scene, Sidecar, TEXT};
+
+/// Entries with the epochs of whoever wrote them, `None` for the first.
+type Places = Vec<(u64, Option<String>)>;
+
+/// Every entry, under its epoch and under each other one.
+async fn only_what_was_shown_is_a_place(client: &Client, id: &str, places: &Places, over: bool) {
+    let mut epochs: BTreeSet<_> = places.iter().map(|(_, epoch)| epoch.clone()).collect();
+    assert_eq!(epochs.len(), 3, "three have written it");
+    epochs.insert(Some("77".to_owned()));
+    let last = places.last().expect("entries").0;
+    for (seq, by) in places {
+        for epoch in &epochs {
+            let epoch_part = epoch.as_ref().map(|epoch| format!("~{epoch}"));
+            let cursor = format!("{id}:{seq}{}", epoch_part.unwrap_or_default());
+            let back = client.with("last-event-id", &cursor).events(id).await;
+            if epoch != by {
+                let lost = (409, "journal_regressed".to_owned());
+                assert_eq!(back.error_code().await, lost, "{cursor}");
+            } else if over && *seq == last {
+                assert_eq!(back.status, 204, "{cursor}");
+            } else {
+                assert_eq!(back.status, 200, "{cursor}");
+            }
+        }
+    }
+}
+
+fn places(shown: &[u8]) -> Places {
+    let ids = blocks(shown).into_iter().filter_map(|block| block.id);
+    let places = ids.map(|id| {
+        let (_, place) = id.split_once(':').expect("a cursor");
+        match place.split_once('~') {
+            Some((seq, epoch)) => (seq.parse().expect("a number"), Some(epoch.to_owned())),
+            None => (place.parse().expect("a number"), None),
+        }
+    });
+    places.collect()
+}
+
+/// Splits two replicas into the one whose engine was asked to go on and the other.
+fn by_writer(replicas: [Sidecar; 2]) -> [Sidecar; 2] {
+    let asked = |replica: &Sidecar| {
+        let requests = replica.mock.recorder().requests();
+        requests.iter().any(|request| request.method == "POST")
+    };
+    match replicas {
+        [b, c] if asked(&b) && !asked(&c) => [b, c],
+        [b, c] if asked(&c) && !asked(&b) => [c, b],
+        _ => panic!("one of them goes on"),
+    }
+}
+
+/// A window that begins with its replica's own part knows nothing of those before it; the log does.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_before_the_window_is_looked_up_in_the_log() {
+    let scene = Scene::new(Engine::Vllm).await;
+    let first = scene.sidecar("a").await;
+    let (b, c) = (scene.sidecar("b").await, scene.sidecar("c").await);
+    for next in [&b, &c] {
+        // Each of them answers once, and stands still behind a part of it.
+        next.mock.push_script(scene.script().gate_after(6, "held"));
+    }
+    let begun = first.begin(&scene, 9).await;
+    first.die().await;
+    patience(b.client.events(&begun.id).await.body.blocks(12)).await;
+    let [writer, left] = by_writer([b, c]);
+    writer.die().await;
+    let late = scene.sidecar("d").await;
+    let readers = [&left.client, &late.client];
+    let shown = patience(left.client.events(&begun.id).await.body.blocks(15)).await;
+    for client in readers {
+        only_what_was_shown_is_a_place(client, &begun.id, &places(&shown), false).await;
+    }
+    left.mock.gates().release("held");
+    for client in readers {
+        patience(wait_end(client, &begun.id)).await;
+        let (all, _) = client.events(&begun.id).await.all().await;
+        assert_eq!(texts(&all), TEXT);
+        only_what_was_shown_is_a_place(client, &begun.id, &places(&all), true).await;
+    }
+}
