@@ -1,5 +1,7 @@
 //! What is written is read back, wherever it is cut, and whatever else comes does no harm.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn id() -> StreamId {
@@ -96,5 +98,50 @@ fn what_is_no_frame_is_refused() {
     ] {
         let read = decode(&mut BytesMut::from(bytes));
         assert_eq!(read, Err(BadFrame), "{bytes:?}");
+    }
+}
+
+/// All frames, and whether what follows them is none.
+fn all(pieces: &[&[u8]]) -> (Vec<Frame>, bool) {
+    let (mut buf, mut read) = (BytesMut::new(), Vec::new());
+    for piece in pieces {
+        buf.extend_from_slice(piece);
+        loop {
+            match decode(&mut buf) {
+                Ok(Some(frame)) => read.push(frame),
+                Ok(None) => break,
+                Err(BadFrame) => return (read, true),
+            }
+        }
+    }
+    (read, false)
+}
+
+/// Lengths that fit and kinds that are known, more often than chance would have them.
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let frame = (0_u8..5, proptest::collection::vec(any::<u8>(), 0..80));
+    let frame = frame.prop_map(|(kind, rest)| {
+        let len = u32::try_from(1 + rest.len()).unwrap();
+        [&len.to_be_bytes()[..], &[kind], &rest].concat()
+    });
+    let noise = proptest::collection::vec(any::<u8>(), 0..12);
+    proptest::collection::vec(prop_oneof![8 => frame, 1 => noise], 0..6)
+        .prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #[test]
+    fn whatever_comes_is_read_the_same_wherever_it_is_cut(bytes in bytes(), at in any::<prop::sample::Index>()) {
+        let at = at.index(bytes.len() + 1);
+        let whole = all(&[&bytes]);
+        prop_assert_eq!(&all(&[&bytes[..at], &bytes[at..]]), &whole);
+        // What was read is what is written.
+        for frame in whole.0 {
+            let written = match &frame {
+                Frame::Told(told) => encode_told(told),
+                Frame::About(about) => encode_about(about),
+            };
+            prop_assert_eq!(decode(&mut BytesMut::from(written)).unwrap(), Some(frame));
+        }
     }
 }
