@@ -83,8 +83,6 @@ rules! {
     AdoptionNamesTheWriter,
     /// Its epoch is one that nobody ever had, also not in a part of the log that was lost.
     EpochIsFresh,
-    /// It stands for whoever asks for it again.
-    AdoptionIsAskedAgain,
     /// An end names the last entry.
     EndNamesTheLast,
     /// An append of an older epoch is refused.
@@ -121,6 +119,8 @@ rules! {
     FencedIsOver,
     /// A silent writer is judged dead at last.
     SilentIsJudged,
+    /// Whoever the log names as its writer, and does not write it, adopts it.
+    NamedWriterIsAsked,
     /// A writer that has offered reads on when nobody takes it.
     OfferLapses,
     /// A follower refuses what replaces what it has shown.

@@ -227,17 +227,12 @@ impl Log {
         let mut standing = self.standing();
         standing.ended &= without != Some(Rule::EndIsFinal);
         let by = adoption.epoch();
-        let stands = standing.epoch == by;
-        let fenced = Refusal::Fenced {
-            epoch: standing.epoch,
-        };
         match without {
             Some(Rule::AdoptionNamesTheLast) => standing.last = adoption.last(),
             // The server still takes a higher id only.
             Some(Rule::AdoptionNamesTheWriter) if standing.epoch < by => {
                 standing.epoch = adoption.replaces();
             }
-            Some(Rule::AdoptionIsAskedAgain) if stands => return Err(fenced),
             _ => {}
         }
         standing.allows_adoption(adoption)

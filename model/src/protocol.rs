@@ -92,7 +92,7 @@ impl Protocol {
                 };
                 let asks = |place| Step::Ask(name, place);
                 let own: &[Step] = match &now.replicas[usize::from(name)].role {
-                    Role::Idle => &[Judge(name), MissEnd(name)],
+                    Role::Idle => &[Judge(name)],
                     Role::Writes(_) => &[
                         Produce(name),
                         End(name),

@@ -8,21 +8,25 @@ use crate::log::{Entry, Name, Record};
 use crate::replica::{Adopted, Ended, Role, Taker, Why, Writer, events};
 use crate::system::{System, What};
 
-/// Its owner has been silent for a whole lease.
+/// Its owner has been silent for a whole lease. Or it is the owner itself and does not write: it was fenced by an adoption that
+/// was lost since. `Inner::reclaim` in `crates/journal-redis/src/presence.rs`.
 pub(crate) fn judges(now: &mut System, name: Name, bounds: &Bounds) -> Option<()> {
     let (owner, gone) = now.log.owner();
-    let may = bounds.without != Some(Rule::SilentIsJudged)
-        && owner != name
-        && now.is_silent(owner)
-        && now.log.end().is_none();
-    may.then_some(())?;
+    let is_idle = matches!(now.up(name)?, Role::Idle);
+    let may = match owner == name {
+        true => is_idle && bounds.without != Some(Rule::NamedWriterIsAsked),
+        false => bounds.without != Some(Rule::SilentIsJudged) && now.is_silent(owner),
+    };
+    (may && now.log.end().is_none()).then_some(())?;
     takes(now, name, Why::OwnerLost, gone)
 }
 
 /// It finds on its list what it does not write: an end that it wrote is lost. It looks when its connection is another one.
 pub(crate) fn misses_end(now: &mut System, name: Name, bounds: &Bounds) -> Option<()> {
     let (owner, gone) = now.log.owner();
+    let has_ended = matches!(now.up(name)?, Role::Ended(_));
     let may = bounds.without != Some(Rule::EndIsLookedAfter)
+        && has_ended
         && now.log.connection > 0
         && owner == name
         && now.log.end().is_none();

@@ -34,12 +34,6 @@ pub struct Loss {
 /// sentence there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// "A lost adoption may leave no writer": Redis lost a change of the writer of this very log, of which who wrote before
-    /// has heard.
-    NobodyWrites,
-    /// "A key may outlive its log": Redis lost that a key was freed, and not that its log was deleted. Here of any key,
-    /// and for an answer without an id.
-    KeyOutlivesItsLog,
     /// "A stop that was answered can end otherwise", and so can any end that was told: Redis lost the end of this very
     /// log.
     EndWasLost,
@@ -78,15 +72,6 @@ impl Case {
             id.is_some_and(|id| String::from_utf8_lossy(key).contains(&id))
         };
         let mut known = Vec::new();
-        if losses
-            .iter()
-            .any(|loss| loss.lost.adoptions.iter().any(is_of))
-        {
-            known.push(Known::NobodyWrites);
-        }
-        if id.is_none() && losses.iter().any(|loss| !loss.lost.freed.is_empty()) {
-            known.push(Known::KeyOutlivesItsLog);
-        }
         if losses.iter().any(|loss| loss.lost.ends.iter().any(is_of)) {
             known.push(Known::EndWasLost);
         }
@@ -128,9 +113,7 @@ impl Case {
             for what in &history.wrong {
                 self.wrong(&history.name, what);
             }
-            let waits =
-                self.is_known(Known::NobodyWrites) || self.is_known(Known::KeyOutlivesItsLog);
-            if history.end.is_none() && !waits {
+            if history.end.is_none() {
                 self.wrong(&history.name, "has no end long after everything is well");
             }
         }
@@ -253,7 +236,11 @@ impl Case {
                 format_args!("ends with {end:?}, and the log with {}", canon.kind),
             );
         }
-        if let Err(what) = canon.holds(history, *end != End::Left) {
+        let holds = match end {
+            End::Left if has_lost => canon.holds_before_loss(history),
+            end => canon.holds(history, *end != End::Left),
+        };
+        if let Err(what) = holds {
             self.wrong(&history.name, what);
         }
     }

@@ -61,6 +61,6 @@ pub use self::retry::{RetryKey, RetryWindow};
 pub use self::source::{Again, ByteSource, Keep, Onward, Read, Rest};
 pub use self::steady::steady_now;
 pub use self::takeover::{EndAs, TakenOver, adopt, take_over};
-pub use self::transcript::{Whole, transcript, whole_transcript};
+pub use self::transcript::{Moves, Whole, transcript, whole_transcript};
 pub use self::whereabouts::Leave;
 pub use self::window_at::window_at;

@@ -6,7 +6,7 @@ use streamweld_dialect::{Dialect, Transcript};
 use streamweld_journal::{EntryBytes, Kind, Page, Seq, Window};
 
 use crate::leg::of_lines;
-use crate::payload::call_of;
+use crate::payload::{MigrationPayload, call_of};
 
 /// How many entries are read from the window at once, so that its lock is held briefly.
 const PAGE: usize = 256;
@@ -34,6 +34,33 @@ pub struct Whole {
     pub transcript: Transcript,
     /// The first entry that is retained, here or in the journal.
     pub earliest: Seq,
+    /// Where it has moved.
+    pub moves: Moves,
+}
+
+/// What the entries `migration` say, for whoever does not run the generation.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    /// How many there are.
+    pub count: u32,
+    /// Which attempt the last one has begun; 0 where there is none.
+    pub attempt: u32,
+    /// The backends that were left and gone on with, in order, as often as that was so.
+    pub backends: Vec<String>,
+}
+
+impl Moves {
+    fn push(&mut self, entries: &[EntryBytes]) {
+        for entry in entries.iter().filter(|it| it.kind == Kind::Migration) {
+            self.count += 1;
+            of_lines(&entry.lines, |event| {
+                if let Ok(told) = serde_json::from_str::<MigrationPayload>(&event.data()) {
+                    self.attempt = told.attempt;
+                    self.backends.extend([told.from, told.to]);
+                }
+            });
+        }
+    }
 }
 
 /// Reads what is committed and retained, with what the journal alone has of it. It waits while that is out of reach.
@@ -42,10 +69,16 @@ pub struct Whole {
 /// Dropping the future loses nothing.
 pub async fn whole_transcript(window: &Window, dialect: Dialect) -> Whole {
     let mut transcript = begun(window, dialect);
-    let earliest = walk(window, |entries| push(&mut transcript, entries)).await;
+    let mut moves = Moves::default();
+    let earliest = walk(window, |entries| {
+        push(&mut transcript, entries);
+        moves.push(entries);
+    })
+    .await;
     Whole {
         transcript,
         earliest,
+        moves,
     }
 }
 

@@ -16,7 +16,8 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::checks::{self, Checks, Finding};
 use crate::config::Config;
 use crate::follow::Followers;
-use crate::link::ConnectError;
+use crate::keys::Keys;
+use crate::link::{ConnectError, Failure};
 use crate::nodes::Nodes;
 use crate::orders::{self, Orders};
 use crate::presence::{self, Presence};
@@ -364,6 +365,24 @@ impl Inner {
             table.uncache(id);
             table.claims(id)
         };
+        let removed = self.remove_behind(id, &keys, &claims).await;
+        self.table().unclaim_all(id);
+        if let Err(error) = removed {
+            // Redis is away, and this comes with each generation that is degraded for it.
+            tracing::debug!(stream_id = %id, %error, "a log without a generation stays until it expires");
+        }
+    }
+    /// Its keys first: one that outlives its log leads nowhere for as long as a log lives, also where a failover loses the
+    /// second of two changes alone. A log that has lost its keys is found by whoever reads it, and on the list of this process.
+    async fn remove_behind(
+        &self,
+        id: StreamId,
+        keys: &Keys,
+        claims: &[Key],
+    ) -> Result<(), Failure> {
+        for key in claims {
+            self.free(*key, id).await?;
+        }
         let mut command = redis::cmd("DEL");
         for key in [
             &keys.log,
@@ -374,17 +393,8 @@ impl Inner {
         ] {
             command.arg(key);
         }
-        let mut removed = self.nodes.appends(id).call(&command, 0).await.map(|_| ());
-        if removed.is_ok() {
-            self.table().listed.there(id);
-        }
-        for key in claims {
-            removed = removed.and(self.free(key, id).await);
-        }
-        self.table().unclaim_all(id);
-        if let Err(error) = removed {
-            // Redis is away, and this comes with each generation that is degraded for it.
-            tracing::debug!(stream_id = %id, %error, "a log without a generation stays until it expires");
-        }
+        self.nodes.appends(id).call(&command, 0).await?;
+        self.table().listed.there(id);
+        Ok(())
     }
 }

@@ -254,7 +254,9 @@ impl Inner {
         let is_news = {
             let mut table = self.table();
             let Some(live) = table.live.get_mut(&id) else {
-                return;
+                drop(table);
+                // Whoever sends this has read in the log that this process writes it.
+                return self.orders.look(id);
             };
             match order {
                 Order::Stop { .. } => true,
@@ -281,7 +283,7 @@ impl Inner {
             if table.live.get(&id).is_none_or(|live| live.epoch >= by) {
                 return;
             }
-            table.forget(id);
+            table.fenced(id);
         }
         self.is_fenced();
         self.notify(id, Notice::Taken);
@@ -321,6 +323,11 @@ impl Inner {
             if writer != self.owner() {
                 return self.taken(id, epoch);
             }
+        }
+        let is_live = self.table().live.contains_key(&id);
+        if !is_live {
+            _ = self.reclaim(id).await;
+            return;
         }
         if let Some(admin) = part(0) {
             let admin = admin == b"1";

@@ -82,7 +82,7 @@ pub(crate) async fn keep(inner: Weak<Inner>, lease: Duration, mut changes: watch
             judge.lost_contact();
             continue;
         };
-        if !is_reviewed {
+        if !is_reviewed || inner.table().listed.any_taken() {
             is_reviewed = inner.review().await;
         }
         let dead = judge.saw(Instant::now(), connection, &silent);
@@ -167,8 +167,8 @@ impl Inner {
         }
     }
 
-    /// Looks for logs on the list of this process that it does not write and that have no end: Redis has lost it. Says
-    /// whether there are none.
+    /// Looks for logs on the list of this process that it does not write, that have no end, and whose writer it is all the
+    /// same: Redis has lost that end, or that another process had adopted it. Says whether there are none.
     async fn review(&self) -> bool {
         let owned = self.config.prefix.owned(self.replica());
         let mut command = redis::cmd("SMEMBERS");
@@ -183,18 +183,16 @@ impl Inner {
         };
         let strange = {
             let table = self.table();
-            let mut ids = ids(answer.value);
+            let mut ids: HashSet<StreamId> = ids(answer.value).into_iter().collect();
+            ids.extend(table.listed.all_taken());
             ids.retain(|id| !table.is_concerned_with(*id));
             ids
         };
         let (mut over, mut is_done) = (Vec::new(), true);
         for id in strange {
-            match self.left(id, self.replica()).await {
-                Some(Left::Ownerless(log)) => {
-                    is_done = false;
-                    self.notify(id, Notice::EndLost(log));
-                }
-                Some(Left::Over) => over.push(id),
+            match self.reclaim(id).await {
+                Some(Reclaimed::Told) => is_done = false,
+                Some(Reclaimed::Over) => over.push(id),
                 None => return false,
             }
         }
@@ -205,9 +203,35 @@ impl Inner {
                 command.arg(id.text().as_bytes());
             }
             // What stays is found the next time.
-            _ = self.household().call(&command, 0).await;
+            if self.household().call(&command, 0).await.is_ok() {
+                let mut table = self.table();
+                page.iter().for_each(|id| table.listed.seen_taken(*id));
+            }
         }
         is_done
+    }
+
+    /// Has a log that names this process as its writer, and that it does not write, adopted by it, for nobody else will:
+    /// to be gone on with, if another process had adopted it and that is lost, else to be ended. `None`: Redis does not
+    /// answer.
+    pub(crate) async fn reclaim(&self, id: StreamId) -> Option<Reclaimed> {
+        let log = match self.left(id, self.replica()).await? {
+            Left::Ownerless(log) => log,
+            Left::Over => return Some(Reclaimed::Over),
+        };
+        let notice = {
+            let table = self.table();
+            // It may have been adopted here meanwhile, or is about to be.
+            match table.is_concerned_with(id) {
+                true => None,
+                false if table.listed.is_taken(id) => Some(Notice::Ownerless(log)),
+                false => Some(Notice::EndLost(log)),
+            }
+        };
+        if let Some(notice) = notice {
+            self.notify(id, notice);
+        }
+        Some(Reclaimed::Told)
     }
 
     /// Lists a generation as one of this process, before its log is opened or adopted. Says whether it is.
@@ -361,6 +385,15 @@ enum Left {
     /// Nothing to do: it has an end, or another writer, or never was.
     Over,
     Ownerless(Ownerless),
+}
+
+/// What became of a generation that this process does not write, and may have to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reclaimed {
+    /// Nothing has to: it has an end, or another writer, or is gone.
+    Over,
+    /// Whoever takes notices was told, or has begun already.
+    Told,
 }
 
 fn name(replica: Replica) -> String {

@@ -239,6 +239,15 @@ impl Table {
         Some(live)
     }
 
+    /// Another process writes the log. Says whether this one thought that it did.
+    pub(crate) fn fenced(&mut self, id: StreamId) -> bool {
+        let was_live = self.forget(id).is_some();
+        if was_live {
+            self.listed.taken(id);
+        }
+        was_live
+    }
+
     /// Followers that are none any more.
     pub(crate) fn left(&mut self) -> Vec<(StreamId, Replica)> {
         let each = |(id, live): (&StreamId, &mut Live)| {

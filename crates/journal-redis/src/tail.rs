@@ -146,9 +146,9 @@ impl Inner {
             let Some(live) = table.live.get(&id) else {
                 return;
             };
-            if epoch > live.epoch {
-                // Another process writes it now.
-                table.forget(id);
+            if epoch != live.epoch {
+                // Another process writes it now. A lower one does when the adoption of this process was lost.
+                table.fenced(id);
                 self.is_fenced();
                 return;
             }

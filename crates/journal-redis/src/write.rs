@@ -384,7 +384,8 @@ impl Inner {
             Ok(_) | Err(Failure::Refused(_)) if !listed => table.listed.missing(id),
             // It is this process' in a moment; see `Table::keep`.
             Ok(said) if said.word() == "ok" => {}
-            Ok(_) | Err(Failure::Refused(_)) => table.listed.there(id),
+            // Whose it is now may be lost again.
+            Ok(_) | Err(Failure::Refused(_)) => table.listed.taken(id),
         }
     }
 
@@ -407,7 +408,7 @@ impl Inner {
             Outcome::No(Refusal::Vanished | Refusal::Ended) => _ = table.forget(id),
             Outcome::No(Refusal::Fenced { epoch: by }) => {
                 if table.live.get(&id).is_some_and(|live| live.epoch != by) {
-                    table.forget(id);
+                    table.fenced(id);
                     self.is_fenced();
                 }
             }

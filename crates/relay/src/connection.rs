@@ -1,8 +1,10 @@
 //! The connection to one replica: made when it is asked, shared by all who do, closed when nobody does any more.
 
 use std::collections::HashMap;
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -17,16 +19,21 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::counters::Failure;
 use crate::identity::Current;
+use crate::seldom::Seldom;
 
 /// One for each address, while somebody holds it.
 #[derive(Default)]
-pub(crate) struct Connections(Mutex<HashMap<String, Arc<Place>>>);
+pub(crate) struct Connections {
+    places: Mutex<HashMap<String, Arc<Place>>>,
+    refused: Arc<Seldom>,
+}
 
 /// Whoever makes the connection of an address holds this; the others wait.
 type Place = tokio::sync::Mutex<Weak<Connection>>;
 
 pub(crate) struct Connection {
     sender: SendRequest<Empty<Bytes>>,
+    is_answered: Arc<AtomicBool>,
     _driver: AbortOnDropHandle<()>,
 }
 
@@ -45,13 +52,13 @@ impl Connections {
                 return Ok(connection);
             }
         }
-        let connection = Arc::new(Connection::make(address, name, identity).await?);
+        let connection = Arc::new(Connection::make(address, name, identity, &self.refused).await?);
         *place = Arc::downgrade(&connection);
         Ok(connection)
     }
 
     fn place(&self, address: &str) -> Arc<Place> {
-        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         // Replicas come and go, each with an address of its own.
         places.retain(|_, place| {
             let is_idle = || {
@@ -70,6 +77,7 @@ impl Connection {
         address: &str,
         name: Option<&str>,
         identity: &Arc<Current>,
+        refused: &Arc<Seldom>,
     ) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address)
             .await
@@ -79,7 +87,7 @@ impl Connection {
         let name = ServerName::try_from(name.to_owned()).map_err(|_| Failure::Tls)?;
         let tls = TlsConnector::from(identity.now().await.client);
         let stream = tls.connect(name, stream).await.map_err(|error| {
-            tracing::debug!(address, %error, "a replica cannot be asked by TLS");
+            tell(refused, address, &error);
             Failure::Tls
         })?;
         // Whoever is not let in is told so only now.
@@ -92,13 +100,25 @@ impl Connection {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|_| Failure::Tls)?;
-        let driver = tokio::spawn(async move {
-            if let Err(error) = driver.await {
-                tracing::debug!(%error, "the connection to a replica ended early");
+        let is_answered = Arc::new(AtomicBool::new(false));
+        let driver = tokio::spawn({
+            let (address, refused) = (address.to_owned(), Arc::clone(refused));
+            let is_answered = Arc::clone(&is_answered);
+            async move {
+                match driver.await {
+                    Err(error) if !is_answered.load(Ordering::Relaxed) => {
+                        tell(&refused, &address, &error);
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "the connection to a replica ended early");
+                    }
+                    Ok(()) => {}
+                }
             }
         });
         Ok(Self {
             sender,
+            is_answered,
             _driver: AbortOnDropHandle::new(driver),
         })
     }
@@ -108,7 +128,25 @@ impl Connection {
             .body(Empty::new())
             .map_err(|_| Failure::BadAnswer)?;
         let sent = self.sender.clone().send_request(request).await;
-        sent.map_err(|_| Failure::Cut)
+        let response = sent.map_err(|_| Failure::Cut)?;
+        self.is_answered.store(true, Ordering::Relaxed);
+        Ok(response)
+    }
+}
+
+/// A replica does not let this one in, or is not believed.
+fn tell(refused: &Seldom, address: &str, error: &dyn Error) {
+    let mut why = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        why.push_str(": ");
+        why.push_str(&error.to_string());
+        source = error.source();
+    }
+    if refused.is_news(address, Instant::now()) {
+        tracing::warn!(address, why, "a replica cannot be asked by the relay");
+    } else {
+        tracing::debug!(address, why, "a replica cannot be asked by the relay");
     }
 }
 

@@ -1,7 +1,10 @@
 //! Who a replica is, and whom it believes: its certificate, the key to it, and the CA of all of them.
 //!
 //! The files are read anew for each connection, so that certificates may be replaced at any time, as long as all three
-//! belong together by then. While they do not, what they were last is used.
+//! belong together by then. While they do not, what they were last is used. A certificate that the others would not believe
+//! is refused like one that cannot be read: a relay that nobody can use shows it only once Redis is away.
+
+mod believed;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +14,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use self::believed::Shown;
 
 /// Where the three lie, as PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +29,12 @@ pub struct Files {
 }
 
 impl Files {
-    /// Reads them, to see whether they can be used.
+    /// Reads them, to see whether they can be used by a replica for which others look under `name`.
     ///
     /// # Errors
     /// They cannot.
-    pub fn check(&self) -> Result<(), IdentityError> {
-        load(self).map(|_| ())
+    pub fn check(&self, name: &str) -> Result<(), IdentityError> {
+        load(self, name).map(|_| ())
     }
 }
 
@@ -47,6 +52,9 @@ pub enum IdentityError {
     /// They do not belong together.
     #[error("certificate, key and CA do not go together: {0}")]
     Together(String),
+    /// No other replica would believe the certificate.
+    #[error("{0}")]
+    Disbelieved(String),
 }
 
 /// Both sides of what the files say.
@@ -59,6 +67,8 @@ pub(crate) struct Identity {
 /// The newest that was good.
 pub(crate) struct Current {
     files: Files,
+    /// What others look for in the certificate.
+    name: String,
     last: Mutex<Last>,
 }
 
@@ -70,13 +80,14 @@ struct Last {
 
 impl Current {
     /// Reads them for the first time.
-    pub(crate) fn load(files: Files) -> Result<Self, IdentityError> {
+    pub(crate) fn load(files: Files, name: String) -> Result<Self, IdentityError> {
         let last = Last {
-            good: load(&files)?,
+            good: load(&files, &name)?,
             is_told: false,
         };
         Ok(Self {
             files,
+            name,
             last: Mutex::new(last),
         })
     }
@@ -90,7 +101,7 @@ impl Current {
     }
 
     fn read(&self) -> Identity {
-        let loaded = load(&self.files);
+        let loaded = load(&self.files, &self.name);
         let mut last = self.lock();
         match loaded {
             Ok(identity) => {
@@ -99,7 +110,7 @@ impl Current {
             }
             Err(error) => {
                 if !std::mem::replace(&mut last.is_told, true) {
-                    tracing::warn!(%error, "the certificates of the relay cannot be read; those from before are used");
+                    tracing::warn!(%error, "the certificates of the relay cannot be used; those from before are");
                 }
             }
         }
@@ -112,7 +123,7 @@ impl Current {
     }
 }
 
-fn load(files: &Files) -> Result<Identity, IdentityError> {
+fn load(files: &Files, name: &str) -> Result<Identity, IdentityError> {
     let bad = |file: &PathBuf, reason: String| IdentityError::File {
         file: file.clone(),
         reason,
@@ -134,7 +145,13 @@ fn load(files: &Files) -> Result<Identity, IdentityError> {
             .add(certificate)
             .map_err(|error| bad(&files.ca, error.to_string()))?;
     }
-    let together = |error: rustls::Error| IdentityError::Together(error.to_string());
+    let together = |error: rustls::Error| {
+        let told = match &error {
+            rustls::Error::InvalidCertificate(error) => believed::told(error),
+            _ => None,
+        };
+        IdentityError::Together(told.map_or_else(|| error.to_string(), str::to_owned))
+    };
     let roots = Arc::new(roots);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
@@ -143,10 +160,19 @@ fn load(files: &Files) -> Result<Identity, IdentityError> {
     let mut server = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(VERSIONS)
         .map_err(together)?
-        .with_client_cert_verifier(verifier)
+        .with_client_cert_verifier(verifier.clone())
         .with_single_cert(chain.clone(), key.clone_key())
         .map_err(together)?;
     server.alpn_protocols = vec![ALPN.to_vec()];
+    let shown = Shown {
+        chain: &chain,
+        roots: &roots,
+        name,
+        files: (&files.certificate, &files.ca),
+    };
+    shown
+        .check(&*verifier, provider.clone())
+        .map_err(IdentityError::Disbelieved)?;
     Ok(Identity {
         server: Arc::new(server),
         client: Arc::new(client(provider, roots, chain, key).map_err(together)?),

@@ -14,6 +14,7 @@ mod counters;
 mod identity;
 mod listener;
 mod relay;
+mod seldom;
 mod telling;
 mod told;
 mod wire;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{Either, Empty};
@@ -22,6 +22,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::counters::{Counters, Failure};
 use crate::identity::Current;
+use crate::seldom::Seldom;
 use crate::telling::Telling;
 use crate::wire;
 
@@ -55,6 +56,7 @@ pub struct Listener {
     tcp: TcpListener,
     identity: Arc<Current>,
     counters: Counters,
+    refused: Arc<Seldom>,
 }
 
 impl Listener {
@@ -63,6 +65,7 @@ impl Listener {
             tcp,
             identity,
             counters,
+            refused: Arc::default(),
         }
     }
 
@@ -93,6 +96,7 @@ impl Listener {
             let connection = Connection {
                 identity: Arc::clone(&self.identity),
                 counters: self.counters.clone(),
+                refused: Arc::clone(&self.refused),
                 generations: Arc::clone(&generations),
             };
             connections.spawn(async move {
@@ -112,6 +116,7 @@ impl fmt::Debug for Listener {
 struct Connection {
     identity: Arc<Current>,
     counters: Counters,
+    refused: Arc<Seldom>,
     generations: Arc<dyn Generations>,
 }
 
@@ -124,16 +129,8 @@ impl Connection {
         };
         let stream = match timeout(HANDSHAKE, handshake).await {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => {
-                self.counters.failed(Failure::Peer);
-                tracing::debug!(%addr, %error, "somebody without the right certificate is not let in");
-                return;
-            }
-            Err(_) => {
-                self.counters.failed(Failure::Peer);
-                tracing::debug!(%addr, "somebody who says nothing is not let in");
-                return;
-            }
+            Ok(Err(error)) => return self.refuse(addr, &error.to_string()),
+            Err(_) => return self.refuse(addr, "it says nothing"),
         };
         let service = service_fn(|request| {
             let response = self.answer(&request);
@@ -149,6 +146,16 @@ impl Connection {
             .await;
         if let Err(error) = served {
             tracing::debug!(%addr, %error, "a connection of a replica ended early");
+        }
+    }
+
+    /// Somebody is not let in: a stranger, or a replica whose certificates are not right.
+    fn refuse(&self, addr: SocketAddr, why: &str) {
+        self.counters.failed(Failure::Peer);
+        if self.refused.is_news(&addr.ip().to_string(), Instant::now()) {
+            tracing::warn!(%addr, why, "somebody who asked the relay is not let in");
+        } else {
+            tracing::debug!(%addr, why, "somebody who asked the relay is not let in");
         }
     }
 

@@ -14,7 +14,7 @@ use streamweld_journal_redis::relay::{Answer, Ask, NoAnswer};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use crate::connection::Connections;
+use crate::connection::{Connections, host};
 use crate::counters::{Counters, Failure};
 use crate::identity::{Current, Files, IdentityError};
 use crate::listener::Listener;
@@ -35,6 +35,26 @@ pub struct Config {
     pub files: Files,
 }
 
+impl Config {
+    /// Whether others would believe this replica.
+    ///
+    /// # Errors
+    /// They would not, or a file cannot be used.
+    pub fn check(&self) -> Result<(), IdentityError> {
+        self.files.check(&self.looked_for())
+    }
+
+    /// The name that others look for in its certificate.
+    fn looked_for(&self) -> String {
+        let advertised = self.advertise.as_deref().and_then(host);
+        match (&self.name, advertised) {
+            (Some(name), _) => name.clone(),
+            (None, Some(host)) => host.to_owned(),
+            (None, None) => self.listen.ip().to_string(),
+        }
+    }
+}
+
 /// A handle. See the crate.
 #[derive(Clone)]
 pub struct Relay(Arc<Inner>);
@@ -53,7 +73,8 @@ impl Relay {
     /// # Errors
     /// Either cannot be had.
     pub async fn bind(config: Config) -> Result<(Self, Listener), BindError> {
-        let identity = Arc::new(Current::load(config.files)?);
+        let name = config.looked_for();
+        let identity = Arc::new(Current::load(config.files, name)?);
         let listen = config.listen;
         let failed = |source| BindError::Listen {
             addr: listen,

@@ -394,7 +394,12 @@ pub(crate) fn data_cursor(headers: &HeaderMap) -> Result<DataCursor, Error> {
             Err(CursorError::Foreign) => {}
             Ok(cursor) if values.iter().count() == 1 => found = DataCursor::Ours(cursor),
             Ok(_) => return Err(invalid_cursor("there are several Last-Event-ID fields")),
-            Err(error) => return Err(unreadable(error, "expected <stream id>:<seq>")),
+            Err(error) => {
+                return Err(unreadable(
+                    error,
+                    "expected <stream id>:<seq> or <stream id>:<seq>~<epoch>",
+                ));
+            }
         }
     }
     Ok(found)

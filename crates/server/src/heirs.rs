@@ -276,7 +276,7 @@ async fn kept(app: &App, id: StreamId) -> Option<Kept> {
     let stored = app.shared.journal.kept_request(id).await.ok()??;
     let kept = Kept::load(id, &stored, &app.settings().journal.request_keys);
     if kept.is_none() {
-        tracing::warn!(stream_id = %id, "what was kept of its request cannot be opened here; see --request-key-file");
+        tracing::warn!(stream_id = %id, "what was kept of its request cannot be opened here, so this replica cannot go on with it: every replica needs the same --request-key-file, and while keys are replaced the old one behind the new");
     }
     kept
 }

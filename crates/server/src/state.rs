@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use streamweld_generation::{
-    OpenPayload, TerminalPayload, Whole, timestamp, transcript, whole_transcript,
+    Moves, OpenPayload, TerminalPayload, Whole, timestamp, transcript, whole_transcript,
 };
 use streamweld_journal::{Kind, Seq, Window};
 use tokio::time::timeout;
@@ -64,12 +64,29 @@ impl State {
         if let Ok(Whole {
             transcript,
             earliest,
+            moves,
         }) = whole
         {
             state.usage = transcript.usage().map(Usage::from);
             state.earliest_seq = earliest.get();
+            if found.handle.is_none() {
+                state.moved(moves);
+            }
         }
         state
+    }
+
+    /// Where it has moved, by its log: who runs it knows, and so does its end once it is there.
+    fn moved(&mut self, moves: Moves) {
+        self.migrations = moves.count;
+        if self.terminal.is_some() {
+            return;
+        }
+        self.attempts = self.attempts.max(moves.attempt);
+        for backend in moves.backends {
+            self.backends.retain(|other| *other != backend);
+            self.backends.push(backend);
+        }
     }
 
     /// As this replica has it.

@@ -230,8 +230,13 @@ fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<Plac
     if let Some(seq) = parse_seq(text) {
         return Ok(at(seq, true));
     }
-    let cursor = Cursor::parse(text)
-        .map_err(|error| unreadable(error, "expected <stream id>:<seq> or <seq>").about(id))?;
+    let cursor = Cursor::parse(text).map_err(|error| {
+        unreadable(
+            error,
+            "expected <stream id>:<seq> or <seq>, with ~<epoch> behind it where the id had it",
+        )
+        .about(id)
+    })?;
     if cursor.stream != id {
         let message = "the cursor belongs to another stream than the path names";
         return Err(Error::new(ErrorCode::CursorMismatch, message).about(id));

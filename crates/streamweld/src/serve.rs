@@ -16,7 +16,7 @@ use streamweld_upstream::fleet::{Credential, HealthCheck, Reach};
 use streamweld_upstream::{Protocol, UpstreamConfig, fleet};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::args::{Serve, Setting};
 use crate::journal::Place;
@@ -146,6 +146,7 @@ async fn serve(
     reload: Reload,
 ) -> anyhow::Result<ExitCode> {
     show(&config, &journal);
+    warn_of_credentials(&config, &journal);
     show_relay(relay.as_ref());
     let mut signals = Signals::new()?;
     let relay = relay::bind(relay).await?;
@@ -192,6 +193,26 @@ async fn serve(
         never = &mut reload => match never {},
         never = &mut lives => match never {},
         code = signals.next() => Ok(ExitCode::from(code)),
+    }
+}
+
+/// Between replicas, what was asked for with a caller's credential moves only where that is kept. Whoever has set up groups
+/// for it should not learn that from the first replica that dies.
+fn warn_of_credentials(config: &Config, journal: &journal::Settings) {
+    if matches!(journal.place, Place::Memory) || config.journal.keep_credentials {
+        return;
+    }
+    let callers = config.backends.iter().filter(|backend| {
+        backend.group.is_some() && matches!(backend.credential, Credential::PassThrough)
+    });
+    let names: Vec<&str> = callers.map(|backend| &*backend.name).collect();
+    if !names.is_empty() {
+        warn!(
+            backends = names.join(", "),
+            "these are shown the caller's credential, which is not kept for other replicas: a request that has one goes on \
+             at no other replica (gate credential); give the backends a credential of their own (credential_file), or set \
+             --keep-credentials and --request-key-file"
+        );
     }
 }
 

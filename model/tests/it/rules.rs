@@ -62,12 +62,11 @@ fn broken_by(rule: Rule) -> (Bounds, &'static str) {
         ..none
     };
     match rule {
-        Rule::AdoptionNamesTheLast => (with(offer), NOBODY_WAITS),
+        Rule::AdoptionNamesTheLast => (with(offer), ONE_ANSWER),
         Rule::AdoptionNamesTheWriter => (three(older), NOBODY_WAITS),
         Rule::EpochIsFresh => (with(lost_and_death), ONE_ENTRY_A_CURSOR),
-        Rule::AdoptionIsAskedAgain => (with(offer), NOBODY_WAITS),
         Rule::EndNamesTheLast => (with(older), NO_GAP),
-        Rule::AppendIsFenced => (with(pause), NOBODY_WAITS),
+        Rule::AppendIsFenced => (with(pause), NO_GAP),
         Rule::EndIsFenced => (with(pause), NO_GAP),
         Rule::EndNamesItsEpoch => (with(older), NO_GAP),
         Rule::EndIsSeen => (one(two_late), NO_GAP),
@@ -84,6 +83,7 @@ fn broken_by(rule: Rule) -> (Bounds, &'static str) {
         Rule::DoneIsWhole => (with(pause), DONE_IS_WHOLE),
         Rule::FencedIsOver => (with(pause), ONE_WRITER),
         Rule::SilentIsJudged => (with(death), NOBODY_WAITS),
+        Rule::NamedWriterIsAsked => (with(lost_and_pause), NOBODY_WAITS),
         Rule::OfferLapses => (with(offer), NOBODY_WAITS),
         Rule::FollowerCompares => (read(lost_and_death), ONE_ANSWER),
         Rule::MarkNamesWhatItFollows => (read(lost_and_pause), ONE_ANSWER),

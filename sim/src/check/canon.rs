@@ -86,6 +86,22 @@ impl Canon {
         self.follows(history.control, shown, false)
     }
 
+    /// The same of what it was shown before the first entry that Redis has lost since: it left, and was not there any more to
+    /// be told. Nothing that stands came behind that.
+    pub(super) fn holds_before_loss(&self, history: &History) -> Result<(), String> {
+        let stands = |shown: &Shown| {
+            let cursor = shown.cursor?;
+            Some(self.all.iter().any(|(stands, _)| *stands == cursor))
+        };
+        let is_lost = |shown: &Shown| stands(shown) == Some(false);
+        let at = history.shown.iter().position(is_lost);
+        let (before, behind) = history.shown.split_at(at.unwrap_or(history.shown.len()));
+        match behind.iter().find(|shown| stands(shown) == Some(true)) {
+            Some(shown) => Err(format!("was shown {:?} behind what is lost", shown.cursor)),
+            None => self.follows(history.control, before, false),
+        }
+    }
+
     fn follows(&self, control_events: bool, all: &[Shown], has_end: bool) -> Result<(), String> {
         let stands = if control_events {
             &self.all

@@ -46,10 +46,6 @@ pub struct Client {
 pub struct Lost {
     /// How many writes.
     pub writes: usize,
-    /// Keys of the logs whose writer had changed in it.
-    pub adoptions: BTreeSet<Bytes>,
-    /// Keys of the idempotency keys that were freed in it.
-    pub freed: BTreeSet<Bytes>,
     /// Keys of the logs that had ended in it.
     pub ends: BTreeSet<Bytes>,
     /// Keys of everything that was written in it.
@@ -284,14 +280,6 @@ impl Lost {
                 continue;
             };
             lost.keys.insert(key.clone());
-            if name.eq_ignore_ascii_case(b"HSET")
-                && rest.first().is_some_and(|field| field == "epoch")
-            {
-                lost.adoptions.insert(key.clone());
-            }
-            if name.eq_ignore_ascii_case(b"DEL") && key.windows(6).any(|part| part == b"claim:") {
-                lost.freed.insert(key.clone());
-            }
             if name.eq_ignore_ascii_case(b"XADD") && rest.first().is_some_and(|id| id == LAST_ID) {
                 lost.ends.insert(key.clone());
             }

@@ -32,6 +32,29 @@ async fn a_key_that_is_not_kept_is_named_by_its_gate() {
     assert_eq!(scene.redis.cli(&["EXISTS", &request]).await, "0");
 }
 
+/// At the start, not when the first replica dies.
+#[tokio::test(flavor = "multi_thread")]
+async fn that_callers_keys_are_not_kept_is_told_at_the_start() {
+    let scene = Scene::new(Engine::Vllm).await;
+    let mut replica = scene.sidecar("a").await;
+    replica.process.signal("TERM");
+    let (_, output) = patience(replica.process.ended()).await;
+    assert!(
+        output.contains("--keep-credentials") && output.contains("credential_file"),
+        "{output}"
+    );
+    let keys = std::env::temp_dir().join(format!("streamweld-{}-told-keys", std::process::id()));
+    fs::write(&keys, "0123456789abcdef0123456789abcdef\n").expect("a file");
+    let scene = scene
+        .option(format!("--request-key-file={}", keys.display()))
+        .option("--keep-credentials");
+    let mut replica = scene.sidecar("b").await;
+    replica.process.signal("TERM");
+    let (_, output) = patience(replica.process.ended()).await;
+    assert!(!output.contains("credential_file"), "{output}");
+    fs::remove_file(keys).expect("it is there");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_kept_is_sealed_and_shown_to_whoever_goes_on() {
     let keys = std::env::temp_dir().join(format!("streamweld-{}-request-keys", std::process::id()));

@@ -1,7 +1,10 @@
 //! A replica that leaves hands over what it runs.
 
+use std::time::Duration;
+
+use serde_json::json;
 use streamweld_mock::Engine;
-use streamweld_tests::{End, Process, patience};
+use streamweld_tests::{End, Process, patience, state};
 
 use super::scene::{Scene, assert_whole, entries};
 
@@ -44,6 +47,32 @@ async fn a_drain_answers_when_nothing_is_left() {
     assert_whole(&second.client, &begun).await;
     assert_eq!(first.client.chat().await.status, 503);
     assert_eq!(first.admin.get("/readyz").await.status, 503);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_is_that_of_the_log_where_it_does_not_run() {
+    let scene = Scene::new(Engine::Vllm)
+        .await
+        .pace(Duration::from_millis(300));
+    let first = scene.sidecar("a").await;
+    let second = scene.sidecar("b").await;
+    let begun = first.begin(&scene, 9).await;
+    let drained = first
+        .admin
+        .send("POST", "/admin/drain?timeout=20s", "")
+        .await;
+    assert_eq!(drained.json().await["handed_over"], 1);
+    // It runs at the second one now, and the first one reads the log.
+    for client in [&first.client, &second.client] {
+        let state = state(client, &begun.id).await;
+        assert_eq!(state["status"], "streaming", "{state}");
+        assert_eq!(state["backends"], json!(["a", "b"]), "{state}");
+        assert_eq!(
+            (&state["attempts"], &state["migrations"]),
+            (&json!(2), &json!(1)),
+            "{state}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

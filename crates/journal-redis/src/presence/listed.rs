@@ -1,7 +1,8 @@
 //! What this process has on its list in Redis, as far as it knows. Pure.
 //!
 //! A generation is put there before its log is opened or adopted, so that whoever finds this process dead finds the
-//! generation. It is taken off a moment after its end, together with others.
+//! generation. It is taken off a moment after its end, together with others. One that was taken from this process stays until
+//! that was seen to stand in Redis: should it be lost, the log names this process as its writer again.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub(crate) struct Listed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Is {
     There,
+    /// Another process has it, as far as is known.
+    Taken,
     /// Since then it is not known whether this process writes it.
     Open(Instant),
 }
@@ -43,14 +46,45 @@ impl Listed {
         }
     }
 
+    /// Another process has adopted it, or was quicker to.
+    pub(crate) fn taken(&mut self, id: StreamId) {
+        if let Some(is) = self.each.get_mut(&id) {
+            *is = Is::Taken;
+        }
+    }
+
+    /// Whether it was taken, and that has not been seen to stand.
+    pub(super) fn is_taken(&self, id: StreamId) -> bool {
+        self.each.get(&id) == Some(&Is::Taken)
+    }
+
+    /// That it was taken stands, and it is off the list.
+    pub(super) fn seen_taken(&mut self, id: StreamId) {
+        if self.is_taken(id) {
+            self.each.remove(&id);
+        }
+    }
+
+    /// Whether any was taken.
+    pub(super) fn any_taken(&self) -> bool {
+        self.each.values().any(|is| *is == Is::Taken)
+    }
+
+    /// Those that were taken.
+    pub(super) fn all_taken(&self) -> Vec<StreamId> {
+        let each = self.each.iter();
+        let taken = each.filter(|(_, is)| **is == Is::Taken);
+        taken.map(|(id, _)| *id).collect()
+    }
+
     /// It may not be there.
     pub(crate) fn missing(&mut self, id: StreamId) {
         self.each.remove(&id);
     }
 
-    /// Whether it was put there, or is about to be.
+    /// Whether it was put there, or is about to be, as one of this process.
     pub(crate) fn has(&self, id: StreamId) -> bool {
-        self.each.contains_key(&id)
+        self.each.get(&id).is_some_and(|is| *is != Is::Taken)
     }
 
     /// Others may have taken off it what this process still writes.
@@ -69,6 +103,7 @@ impl Listed {
             |id: &StreamId| self.doubted || self.each.get(id).is_none_or(|is| *is != Is::There);
         let over = self.each.iter().filter(|(id, is)| match is {
             Is::There => !is_live(**id),
+            Is::Taken => false,
             Is::Open(since) => since.elapsed() > longest,
         });
         Changes {
@@ -137,6 +172,26 @@ mod tests {
         listed.doubt();
         assert_eq!(changes(&mut listed, &[id]), add(&[id]));
         assert_eq!(changes(&mut listed, &[id]), Changes::default());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_taken_stays_until_that_was_seen() {
+        let (mut listed, id) = (Listed::default(), StreamId::generate(SystemTime::now()));
+        listed.begin(id);
+        listed.there(id);
+        listed.taken(id);
+        assert!(listed.is_taken(id) && !listed.has(id));
+        assert_eq!(listed.all_taken(), [id]);
+        assert_eq!(changes(&mut listed, &[]), Changes::default());
+        assert!(listed.any_taken());
+        listed.seen_taken(id);
+        assert!(!listed.any_taken());
+        // Adopted again, it is as if it had not been taken.
+        listed.begin(id);
+        listed.taken(id);
+        assert_eq!(changes(&mut listed, &[id]), add(&[id]));
+        assert!(listed.has(id));
+        assert_eq!(changes(&mut listed, &[]), remove(&[id]));
     }
 
     #[tokio::test(start_paused = true)]

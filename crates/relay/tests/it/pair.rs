@@ -49,8 +49,12 @@ impl Ca {
 
     /// Puts a certificate for this name in place of the one that there was.
     pub(crate) fn issue(&self, name: &str) {
+        self.issue_as(CertificateParams::new(vec![name.to_owned()]).unwrap());
+    }
+
+    /// The same with everything that a certificate may say.
+    pub(crate) fn issue_as(&self, params: CertificateParams) {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         self.put(
             &certificate.pem(),

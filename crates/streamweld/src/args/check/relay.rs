@@ -24,7 +24,8 @@ pub(super) fn faults(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
             origin.name(other),
         ));
     }
-    if listen.ip().is_unspecified() && args.relay_advertise.is_none() {
+    let is_nowhere = listen.ip().is_unspecified() && args.relay_advertise.is_none();
+    if is_nowhere {
         faults.push(format!(
             "{name} ({listen}) is no place that others can reach; say by {} where they do",
             origin.name("relay_advertise"),
@@ -42,7 +43,9 @@ pub(super) fn faults(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
             origin.name(setting),
         ));
     }
-    if let Some(Err(error)) = settings(args).map(|it| it.files.check()) {
+    // What others look for in its certificate is not known then, unless it is told.
+    let checked = settings(args).filter(|_| !is_nowhere || args.relay_name.is_some());
+    if let Some(Err(error)) = checked.map(|it| it.check()) {
         faults.push(format!(
             "{}, {} and {} are refused: {error}",
             origin.name("relay_cert"),

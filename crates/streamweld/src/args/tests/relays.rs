@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn the_settings_of_a_relay_go_together() {
     let key = KeyPair::generate().expect("a key");
-    let params = CertificateParams::new(vec!["relay".to_owned()]).expect("a name");
+    let params = CertificateParams::new(["relay", "127.0.0.1"].map(str::to_owned)).expect("a name");
     let certificate = params.self_signed(&key).expect("signed").pem();
     let files = [
         file("relay-cert", &certificate),
@@ -77,6 +77,30 @@ fn the_settings_of_a_relay_go_together() {
     ] {
         check(&[bad], &[said]);
     }
+    for file in files {
+        std::fs::remove_file(file).expect("there");
+    }
+}
+
+#[test]
+fn a_certificate_that_nobody_would_believe_is_refused() {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec!["relay".to_owned()]).expect("a name");
+    let certificate = params.self_signed(&key).expect("signed").pem();
+    let files = [
+        file("relay-other-cert", &certificate),
+        file("relay-other-key", &key.serialize_pem()),
+    ];
+    let line = [
+        "--journal=redis://r",
+        "--relay-listen=127.0.0.1:7443",
+        &format!("--relay-cert={}", files[0]),
+        &format!("--relay-key={}", files[1]),
+        &format!("--relay-ca={}", files[0]),
+    ];
+    check(&line, &["--relay-cert", "not for 127.0.0.1"]);
+    let named = [&line[..], &["--relay-name=relay"]].concat();
+    accept(&named);
     for file in files {
         std::fs::remove_file(file).expect("there");
     }
