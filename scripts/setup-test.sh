@@ -100,6 +100,7 @@ if [[ ${CI:-} == true ]]; then lint_tools; fi
 redis_server
 settable_clock
 command -v curl >/dev/null || system_install curl
+command -v openssl >/dev/null || system_install openssl
 browser
 python_clients
 node_clients

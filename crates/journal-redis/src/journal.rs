@@ -372,6 +372,7 @@ impl Inner {
             tracing::debug!(stream_id = %id, %error, "a log without a generation stays until it expires");
         }
     }
+
     /// Its keys first: one that outlives its log leads nowhere for as long as a log lives, also where a failover loses the
     /// second of two changes alone. A log that has lost its keys is found by whoever reads it, and on the list of this process.
     async fn remove_behind(

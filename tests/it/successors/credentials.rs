@@ -36,7 +36,7 @@ async fn a_key_that_is_not_kept_is_named_by_its_gate() {
 #[tokio::test(flavor = "multi_thread")]
 async fn that_callers_keys_are_not_kept_is_told_at_the_start() {
     let scene = Scene::new(Engine::Vllm).await;
-    let mut replica = scene.sidecar("a").await;
+    let replica = scene.sidecar("a").await;
     replica.process.signal("TERM");
     let (_, output) = patience(replica.process.ended()).await;
     assert!(
@@ -48,7 +48,7 @@ async fn that_callers_keys_are_not_kept_is_told_at_the_start() {
     let scene = scene
         .option(format!("--request-key-file={}", keys.display()))
         .option("--keep-credentials");
-    let mut replica = scene.sidecar("b").await;
+    let replica = scene.sidecar("b").await;
     replica.process.signal("TERM");
     let (_, output) = patience(replica.process.ended()).await;
     assert!(!output.contains("credential_file"), "{output}");

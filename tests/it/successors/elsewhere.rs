@@ -144,3 +144,52 @@ async fn a_tail_that_a_failover_loses_before_a_takeover_is_recognised() {
         assert_eq!(block.id, None);
     }
 }
+
+/// Who had been replaced has heard of it and writes no more, and the log names it as its writer again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adoption_that_a_failover_loses_leaves_nobody_waiting() {
+    let mut redis = Sentinels::new().await;
+    let url = redis.url();
+    let scene = Scene::new(Engine::Vllm).await;
+    let first = scene.sidecar_at("a", &url).await;
+    let second = scene.sidecar_at("b", &url).await;
+    second
+        .mock
+        .push_script(scene.script().gate_after(6, "never"));
+    let mut begun = first.begin(&scene, STAYS).await;
+    let log = format!("streamweld:{{{}}}:log", begun.id);
+    until("it is replicated", async || {
+        redis.primary.cli(&["XLEN", &log]).await == redis.replica.cli(&["XLEN", &log]).await
+    })
+    .await;
+    first.process.signal("STOP");
+    redis.replica.pause();
+    redis
+        .primary
+        .cli(&["CLIENT", "KILL", "TYPE", "replica"])
+        .await;
+    let mut there = second.client.events(&begun.id).await;
+    patience(there.body.blocks(STAYS + 3)).await;
+    first.process.signal("CONT");
+    // It has heard of the other: it shows what that has written.
+    let lost = patience(begun.response.body.blocks(3)).await;
+    assert!(blocks(&lost).iter().all(|block| block.id.is_some()));
+    redis.primary.kill();
+    redis.replica.resume();
+    for client in [&first.client, &second.client] {
+        let state = patience(wait_end(client, &begun.id)).await;
+        assert_eq!(state["status"], "done", "{state}");
+        assert_whole(client, &begun).await;
+    }
+    let moves = entries(&first.client, &begun.id, "streamweld.migration").await;
+    let [moved] = &moves[..] else {
+        panic!("what stands is of one adoption: {moves:?}")
+    };
+    assert_eq!(moved["to"], "a", "{moved}");
+    for block in blocks(&lost) {
+        let cursor = block.id.expect("an id");
+        let back = first.client.with("last-event-id", &cursor);
+        let regressed = (409, "journal_regressed".to_owned());
+        assert_eq!(back.events(&begun.id).await.error_code().await, regressed);
+    }
+}
