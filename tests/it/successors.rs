@@ -11,3 +11,4 @@ mod races;
 mod rolling;
 mod scene;
 mod takeover;
+mod traced;

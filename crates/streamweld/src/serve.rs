@@ -16,14 +16,14 @@ use streamweld_upstream::fleet::{Credential, HealthCheck, Reach};
 use streamweld_upstream::{Protocol, UpstreamConfig, fleet};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::args::{Serve, Setting};
 use crate::journal::Place;
 use crate::reload::Reload;
 use crate::signals::Signals;
 use crate::values::show_size;
-use crate::{journal, logging, relay, supervisor};
+use crate::{journal, logging, relay, supervisor, traces};
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(
@@ -110,6 +110,7 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
         },
         admin_token: args.admin_token_file.clone(),
         shutdown_grace: args.shutdown_grace,
+        traces: traces::config(args)?,
     })
 }
 
@@ -147,6 +148,7 @@ async fn serve(
 ) -> anyhow::Result<ExitCode> {
     show(&config, &journal);
     show_relay(relay.as_ref());
+    show_traces(&config);
     let mut signals = Signals::new()?;
     let relay = relay::bind(relay).await?;
     let asked = relay.as_ref().map(|(relay, _)| relay.clone());
@@ -309,6 +311,22 @@ fn show(config: &Config, journal: &journal::Settings) {
         url_prefix = urls.prefix,
         "pages"
     );
+}
+
+/// Where spans go. Neither the path there nor the fields that are sent along: both may be secrets.
+fn show_traces(config: &Config) {
+    let Some(traces) = &config.traces else { return };
+    info!(
+        collector = traces.endpoint.host_and_port(),
+        tls = traces.endpoint.is_tls(),
+        "traces"
+    );
+    if let Some(asked) = traces::other_protocol() {
+        warn!(
+            asked,
+            "OTEL_EXPORTER_OTLP_PROTOCOL asks for another protocol than http/protobuf, which is spoken all the same"
+        );
+    }
 }
 
 /// A runtime with as many workers as asked for. One worker needs no thread pool.
