@@ -12,3 +12,4 @@ mod races;
 mod rolling;
 mod scene;
 mod takeover;
+mod traced;

@@ -5,6 +5,7 @@
 mod binary;
 mod client;
 mod coded;
+mod collector;
 pub mod frames;
 mod harness;
 mod leave;
@@ -25,6 +26,7 @@ mod wire;
 pub use self::binary::Process;
 pub use self::client::{Body, CHAT, Client, End, Response, patience};
 pub use self::coded::Decoding;
+pub use self::collector::{Collector, Span};
 pub use self::harness::{Harness, Replica, Setup};
 pub use self::leave::leave;
 pub use self::linked::{Link, Linked};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use streamweld_dialect::{Dialect, RequestShape};
@@ -97,6 +97,7 @@ pub struct Handle {
     /// The names of the backends that were asked, in order.
     backends: Mutex<Vec<Arc<str>>>,
     whereabouts: Mutex<Whereabouts>,
+    trace: OnceLock<String>,
     request: SetOnce<Request>,
     head: watch::Sender<Head>,
     changed: Bell,
@@ -144,6 +145,7 @@ impl Handle {
             moves: AtomicU32::new(0),
             backends: Mutex::default(),
             whereabouts: Mutex::default(),
+            trace: OnceLock::new(),
             request: SetOnce::new(),
             head: watch::Sender::new(Head::Pending),
             changed: Bell::default(),
@@ -302,6 +304,25 @@ impl Handle {
 
     fn backends(&self) -> MutexGuard<'_, Vec<Arc<str>>> {
         self.backends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is followed in traces, where this `traceparent` says. The first stands, and is kept beside the log if it is known
+    /// before that opens.
+    pub fn follow_in(&self, traceparent: String) {
+        // Whoever comes later follows the same generation elsewhere.
+        let _ = self.trace.set(traceparent);
+    }
+
+    /// Where in traces it is followed.
+    #[must_use]
+    pub fn trace(&self) -> Option<&str> {
+        self.trace.get().map(String::as_str)
+    }
+
+    /// The trace that it is in, as log lines name it.
+    #[must_use]
+    pub fn trace_id(&self) -> Option<&str> {
+        self.trace()?.split('-').nth(1)
     }
 
     /// The model that the request named.

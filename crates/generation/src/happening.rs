@@ -51,17 +51,17 @@ pub trait Onlooker: Send + Sync {
 
 /// Who looks on, if anybody does.
 #[derive(Clone, Default)]
-pub struct Onlookers(Option<Arc<dyn Onlooker>>);
+pub struct Onlookers(Arc<[Arc<dyn Onlooker>]>);
 
 impl Onlookers {
-    /// This one does.
+    /// These do.
     #[must_use]
-    pub fn of(onlooker: Arc<dyn Onlooker>) -> Self {
-        Self(Some(onlooker))
+    pub fn of(onlookers: impl IntoIterator<Item = Arc<dyn Onlooker>>) -> Self {
+        Self(onlookers.into_iter().collect())
     }
 
     pub(crate) fn tell(&self, stream: StreamId, what: &Happening<'_>) {
-        if let Some(onlooker) = &self.0 {
+        for onlooker in self.0.iter() {
             onlooker.sees(stream, what);
         }
     }

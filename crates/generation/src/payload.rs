@@ -42,6 +42,9 @@ pub struct Label {
     /// The id of the call that is answered, as JSON (MCP). Never in an entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// Where in traces its generation is, as a `traceparent`. Never in an entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 /// The id of the call that the generation of this window answers, as JSON.

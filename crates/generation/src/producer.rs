@@ -289,6 +289,7 @@ impl Producer {
             open: payload,
             head: HeadFields::new(),
             call: self.handle.call().filter(|_| may_answer).map(str::to_owned),
+            trace: self.handle.trace().map(str::to_owned),
         });
         window
             .stage(now)

@@ -10,9 +10,7 @@ mod watch;
 
 pub(crate) use self::drain::Drains;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
@@ -32,19 +30,19 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
     peer: Peer,
 ) -> Response<Body> {
-    let request_id = StreamId::generate(SystemTime::now()).to_string();
+    let request_id = &*peer.request_id;
     let (request, asked) = ClientBody::of(request);
     let mut framing = Framing::of(&request);
     let mut response = match framing.refuse_unusable(&request) {
         Some(response) => response,
         None => {
             let answer = serve(&app, &request, &peer).await;
-            answer.unwrap_or_else(|error| error.into_response(&request_id))
+            answer.unwrap_or_else(|error| error.into_response(request_id))
         }
     };
     response
         .headers_mut()
-        .insert(head::REQUEST_ID, head::ascii(&request_id));
+        .insert(head::REQUEST_ID, head::ascii(request_id));
     framing.finish(&asked, &mut response);
     response
 }
@@ -95,7 +93,7 @@ async fn admin(
     peer: &Peer,
 ) -> Result<Response<Body>, Error> {
     let (method, query) = (request.method(), request.uri().query());
-    let (headers, addr) = (request.headers(), peer.addr);
+    let headers = request.headers();
     let known: &[&str] = match segments {
         ["streams"] => &streams::FILTERS,
         ["streams", _, "migrate"] => &["dry_run"],
@@ -117,7 +115,7 @@ async fn admin(
         ("GET", ["backends"]) => Ok(backends::list(app)),
         ("GET", ["backends", name]) => backends::show(app, name),
         ("POST", ["drain"]) => {
-            audited(addr, "drain", "this replica", leave::drain(app, query)).await
+            audited(peer, "drain", "this replica", leave::drain(app, query)).await
         }
         ("POST", [_, of, what]) => {
             let done = async {
@@ -129,7 +127,7 @@ async fn admin(
                     _ => Err(elsewhere(segments)),
                 }
             };
-            audited(addr, what, of, done).await
+            audited(peer, what, of, done).await
         }
         _ => Err(elsewhere(segments)),
     }
@@ -156,20 +154,24 @@ struct Done {
 
 /// Does something, and has it in the log who wanted what, and what became of it.
 async fn audited(
-    peer: SocketAddr,
+    peer: &Peer,
     what: &str,
     of: &str,
     done: impl Future<Output = Result<Done, Error>>,
 ) -> Result<Response<Body>, Error> {
     // It may be anything that a path can hold. Names and ids are as they were.
     let of = of.escape_default().to_string();
-    tracing::info!(%peer, what, of, "an operator asks");
+    let request_id = &*peer.request_id;
+    let stream_id = StreamId::parse(&of).ok();
+    let stream_id = stream_id.as_ref().map(tracing::field::display);
+    let addr = peer.addr;
+    tracing::info!(request_id, stream_id, peer = %addr, what, of, "an operator asks");
     let done = done.await;
     let outcome = match &done {
         Ok(done) => &done.outcome,
         Err(error) => error.code.as_str(),
     };
-    tracing::info!(%peer, what, of, outcome, "an operator is answered");
+    tracing::info!(request_id, stream_id, peer = %addr, what, of, outcome, "an operator is answered");
     done.map(|done| done.response)
 }
 

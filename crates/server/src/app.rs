@@ -21,6 +21,7 @@ use crate::metrics::Metrics;
 use crate::ownerless::Ownerless;
 use crate::responses::Learning;
 use crate::settings::{Changing, Settings};
+use crate::traced::Traces;
 
 /// The state of one server.
 pub(crate) struct App {
@@ -39,6 +40,7 @@ pub(crate) struct App {
     pub(crate) learning: Learning,
     pub(crate) drains: Drains,
     pub(crate) feed: Arc<Feed>,
+    pub(crate) traces: Arc<Traces>,
     /// Producers: shutdown waits for them.
     pub(crate) producers: TaskTracker,
     shutting_down: AtomicBool,
@@ -52,7 +54,7 @@ impl App {
         credentials: CredentialHeaders,
         settings: Settings,
         metrics: Metrics,
-        feed: Arc<Feed>,
+        (feed, traces): (Arc<Feed>, Arc<Traces>),
     ) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
@@ -69,6 +71,7 @@ impl App {
             learning: Learning::default(),
             drains: Drains::default(),
             feed,
+            traces,
             producers: TaskTracker::new(),
             shutting_down: AtomicBool::new(false),
         })
@@ -120,10 +123,12 @@ impl App {
     }
 }
 
-/// The connection that a request came on.
+/// A request, and the connection that it came on.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
+    /// By which this request is known in its answer and in the log.
+    pub(crate) request_id: Arc<str>,
     /// Tells the connection what it carries, and breaks it where its protocol has no other way.
     pub(crate) breaker: Breaker,
 }

@@ -25,6 +25,7 @@ use crate::head;
 use crate::io::Breaker;
 use crate::read_on::read_on;
 use crate::stream_body::{Manner, StreamBody};
+use crate::traced::Traced;
 
 /// What the request says about how it wants to read.
 #[derive(Clone, Debug)]
@@ -38,6 +39,7 @@ pub(crate) struct Reading {
     /// What it may hand on. None for one that came by what was handed on itself.
     pub(crate) grant: Option<Grant>,
     pub(crate) breaker: Breaker,
+    pub(crate) traced: Traced,
 }
 
 impl Reading {
@@ -198,6 +200,21 @@ pub(crate) async fn read(
     app: &App,
     found: Readable,
     cursor: Cursor,
+    mut reading: Reading,
+) -> Result<Response<Body>, Error> {
+    reading.traced.reads(app, &found.window, cursor);
+    let resume = reading.traced.resume.clone();
+    let answer = read_from(app, found, cursor, reading).await;
+    if let (Some(resume), Err(error)) = (&resume, &answer) {
+        resume.is_refused(error.code.as_str());
+    }
+    answer
+}
+
+async fn read_from(
+    app: &App,
+    found: Readable,
+    cursor: Cursor,
     reading: Reading,
 ) -> Result<Response<Body>, Error> {
     let window = &found.window;
@@ -207,6 +224,9 @@ pub(crate) async fn read(
     if !reader.has_more_to_show() {
         // Over, and nothing of it is left for this reader to see.
         if window.terminal().is_some() {
+            if let Some(resume) = &reading.traced.resume {
+                resume.is_whole();
+            }
             return Ok(nothing_left());
         }
         // It would be broken off at once, and come back for ever.
@@ -324,6 +344,7 @@ pub(crate) fn respond(
         read_on(&app.me, durability),
         manner,
         reading.breaker,
+        reading.traced.resume,
     )));
     let level = app.shared.journal.level();
     let mut head = head::durable(upstream, id, durability, level);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use http_body::Body as _;
 use streamweld_dialect::{Added, Dialect};
 use streamweld_generation::migration::{Backends, Bounds, Candidate, Later, Within, with_more};
@@ -20,6 +20,7 @@ use crate::app::App;
 use crate::facts::{Callers, Former};
 use crate::request_body::{RequestBody, Whole};
 use crate::source::AttemptSource;
+use crate::traced::{Attempt, Generation};
 
 /// What it takes to ask again.
 pub(crate) struct Attempts {
@@ -29,6 +30,8 @@ pub(crate) struct Attempts {
     request: Request<()>,
     /// By what its caller is known to backends.
     callers: Callers,
+    /// How it is followed in traces, if it is.
+    traced: Option<Arc<Generation>>,
     /// Its whole body, where there is another backend that it could be sent to.
     body: Mutex<Option<Whole>>,
     asked: Mutex<Asked>,
@@ -49,10 +52,11 @@ impl Attempts {
     pub(crate) fn new(
         app: Arc<App>,
         handle: Arc<Handle>,
-        request: Request<()>,
+        mut request: Request<()>,
         body: Option<Whole>,
         first: &Permit,
     ) -> Arc<Self> {
+        let traced = app.traces.begin(&handle, request.headers_mut());
         let callers = match handle.spec().access.is_anonymous() {
             true => Callers::Nothing,
             false => Callers::Shown,
@@ -62,6 +66,7 @@ impl Attempts {
             handle,
             request,
             callers,
+            traced,
             body: Mutex::new(body),
             asked: Mutex::default(),
         });
@@ -75,16 +80,22 @@ impl Attempts {
     pub(crate) fn inherited(
         app: Arc<App>,
         handle: Arc<Handle>,
-        request: Request<()>,
+        mut request: Request<()>,
         callers: Callers,
         body: Option<Whole>,
         former: Former,
     ) -> Arc<Self> {
+        let (id, label) = (handle.spec().id, handle.window().label());
+        let traced = app.traces.inherit(id, &label, Some(&handle));
+        if let Some(traced) = &traced {
+            traced.place().tell(request.headers_mut());
+        }
         Arc::new(Self {
             app,
             handle,
             request,
             callers,
+            traced,
             body: Mutex::new(body),
             asked: Mutex::new(Asked {
                 all: vec![former],
@@ -123,6 +134,8 @@ impl Attempts {
             };
             tracing::info!(
                 stream_id = %self.handle.spec().id,
+                request_id = self.handle.spec().request_id,
+                trace_id = self.handle.trace_id(),
                 from = self.handle.backend().as_ref(),
                 to = next.member().name(),
                 why = %why(&answer),
@@ -266,7 +279,26 @@ impl Attempts {
         if let Some(length) = body.size_hint().exact().filter(|_| self.body().is_some()) {
             request.headers_mut().insert(CONTENT_LENGTH, length.into());
         }
-        self.app.send(permit, request.map(|()| body)).await
+        let number = self.handle.attempts();
+        let attempt = self.traced(permit.member(), number, request.headers_mut());
+        let answer = self.app.send(permit, request.map(|()| body)).await;
+        seen(attempt, answer)
+    }
+
+    /// A request that is made for this answer, as it is followed in traces.
+    pub(crate) fn traced(
+        &self,
+        member: &Member,
+        number: u32,
+        headers: &mut HeaderMap,
+    ) -> Option<Arc<Attempt>> {
+        let traced = self.traced.as_ref()?;
+        Some(traced.attempt(member, number, headers))
+    }
+
+    /// How the whole of it is followed.
+    pub(crate) fn generation(&self) -> Option<Arc<Generation>> {
+        self.traced.clone()
     }
 
     fn leg_of(&self, member: &Member, added: Option<Added>) -> Leg {
@@ -354,6 +386,24 @@ impl Backends<AttemptSource> for Others {
             begin: migration.begin(),
         }
     }
+}
+
+/// Lets traces see what came of an attempt. What there is of it goes on with the body.
+pub(crate) fn seen(
+    attempt: Option<Arc<Attempt>>,
+    mut answer: Result<Response<Source>, UpstreamError>,
+) -> Result<Response<Source>, UpstreamError> {
+    let Some(attempt) = attempt else {
+        return answer;
+    };
+    match &mut answer {
+        Ok(response) => {
+            attempt.head(response.status().as_u16());
+            response.extensions_mut().insert(attempt);
+        }
+        Err(error) => attempt.failed(error.kind().as_str()),
+    }
+    answer
 }
 
 /// Whether a request may be made twice: to ask a model again does nothing but cost. What else a request does is not known here.

@@ -9,6 +9,7 @@ use bytes::{Buf, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use streamweld_upstream::SourceBody;
 
+use crate::app::Peer;
 use crate::compressed::Compressed;
 use crate::io::Breaker;
 use crate::stream_body::StreamBody;
@@ -32,10 +33,11 @@ impl Body {
         Self::Full(Some(bytes.into()))
     }
 
-    pub(crate) fn pass(body: SourceBody, breaker: Breaker) -> Self {
+    pub(crate) fn pass(body: SourceBody, peer: &Peer) -> Self {
         Self::Pass(Box::new(Passing {
             body,
-            breaker,
+            request_id: Arc::clone(&peer.request_id),
+            breaker: peer.breaker.clone(),
             outstanding: Outstanding::default(),
             cut: false,
         }))
@@ -96,6 +98,7 @@ impl HttpBody for Body {
 /// A backend's body on its way through.
 pub(crate) struct Passing {
     body: SourceBody,
+    request_id: Arc<str>,
     breaker: Breaker,
     outstanding: Outstanding,
     cut: bool,
@@ -112,7 +115,12 @@ impl Passing {
                     )));
                 }
                 Some(Err(cut)) => {
-                    tracing::debug!(kind = cut.kind().as_str(), "the backend's body broke off");
+                    let request_id = &*self.request_id;
+                    tracing::debug!(
+                        request_id,
+                        kind = cut.kind().as_str(),
+                        "the backend's body broke off"
+                    );
                     self.cut = true;
                 }
             }

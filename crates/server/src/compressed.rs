@@ -7,6 +7,7 @@
 mod encoder;
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
@@ -23,6 +24,7 @@ use self::encoder::Encoder;
 /// The body of such a response.
 pub(crate) struct Compressed {
     body: Pin<Box<StreamBody>>,
+    request_id: Arc<str>,
     state: State,
 }
 
@@ -35,7 +37,11 @@ enum State {
 }
 
 /// Gives the response this coding, if it is a reader's. Every reader's response says that there was a choice.
-pub(crate) fn compress(response: &mut Response<Body>, coding: Option<ContentCoding>) {
+pub(crate) fn compress(
+    response: &mut Response<Body>,
+    coding: Option<ContentCoding>,
+    request_id: &Arc<str>,
+) {
     let Body::Stream(_) = response.body() else {
         return;
     };
@@ -51,6 +57,7 @@ pub(crate) fn compress(response: &mut Response<Body>, coding: Option<ContentCodi
     *body = match std::mem::replace(body, Body::Empty) {
         Body::Stream(body) => Body::Compressed(Box::new(Compressed {
             body,
+            request_id: Arc::clone(request_id),
             state: State::Waiting(coding),
         })),
         other => other,
@@ -88,7 +95,8 @@ impl Compressed {
                 None => Chunk::from(bytes),
             })),
             Err(error) => {
-                tracing::error!(%error, "a response cannot be compressed any more");
+                let request_id = &*self.request_id;
+                tracing::error!(request_id, %error, "a response cannot be compressed any more");
                 self.state = State::Over;
                 self.body.break_off();
                 Err(Abort("it could not be compressed"))

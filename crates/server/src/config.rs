@@ -11,6 +11,7 @@ use std::time::Duration;
 use streamweld_dialect::{Dialect, UnknownDialect};
 use streamweld_generation::OrphanPolicy;
 use streamweld_journal::{CLAIM_TIME, Memory, MemoryConfig};
+pub use streamweld_telemetry::{Config as TracesConfig, Endpoint as TracesEndpoint};
 use streamweld_upstream::{Backend, UpstreamConfig, fleet};
 
 pub use self::migration::MigrationConfig;
@@ -44,6 +45,8 @@ pub struct Config {
     /// How long running generations may finish after SIGTERM. Default 30 s; keep it below the orchestrator's own
     /// grace period, or the process is killed before it has said how each generation ended.
     pub shutdown_grace: Duration,
+    /// Where spans of generations are sent. Default nowhere: then there are none.
+    pub traces: Option<TracesConfig>,
 }
 
 impl Config {
@@ -62,6 +65,7 @@ impl Config {
             edge: EdgeConfig::default(),
             admin_token: None,
             shutdown_grace: Duration::from_secs(30),
+            traces: None,
         }
     }
 }

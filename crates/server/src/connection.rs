@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::{Request, Response, Version};
 use hyper::body::Incoming;
@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
+use streamweld_journal::StreamId;
 use tokio::sync::watch;
 
 use crate::app::Peer;
@@ -89,7 +90,12 @@ impl Http {
             };
             // Boxed for each request: a connection reserves room for this future for as long as it lives, and it is large
             // but soon over, while the response may be read for minutes.
-            let response = Box::pin(answer(request, Peer { addr, breaker }));
+            let peer = Peer {
+                addr,
+                request_id: StreamId::generate(SystemTime::now()).to_string().into(),
+                breaker,
+            };
+            let response = Box::pin(answer(request, peer));
             async move { Ok::<_, std::convert::Infallible>(response.await) }
         });
         let mut connection = pin!(

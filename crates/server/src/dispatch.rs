@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 use streamweld_generation::{
-    Answer, Durability, Handle, Head, Leg, Onward, Producer, Told, steady_now,
+    Answer, Durability, Handle, Head, Onward, Producer, Spec, Told, steady_now,
 };
 use streamweld_upstream::fleet::Permit;
 use streamweld_upstream::{Coding, Source, UpstreamError};
@@ -54,6 +54,9 @@ pub(crate) async fn produce(
     } = sending;
     // What it takes to ask again is let go with the head, unless the producer holds it.
     let (of, its) = (&app, &handle);
+    // It is followed to its end.
+    let traced = attempts.generation();
+    let traced = traced.as_deref();
     let call = async move {
         let send = attempts.answer(first, body);
         let answer = match key {
@@ -72,7 +75,11 @@ pub(crate) async fn produce(
                 .claim_body(key.0, its.spec().id, body, steady_now())
                 .await;
         }
-        judge(answer, attempts.leg())
+        let judged = judge(answer, &attempts);
+        if let (Some(traced), Answer::Other(answer)) = (traced, &judged) {
+            traced.is_none(answer.as_ref().ok().map(|answer| answer.status().as_u16()));
+        }
+        judged
     };
     // The client may have gone meanwhile; then nobody needs to be told.
     let run = pin!(producer.run(call, onward, |told| drop(tell.send(told))));
@@ -101,11 +108,14 @@ const RENEWALS: u32 = 3;
 /// An event stream becomes a generation; everything else is passed through or told.
 fn judge(
     answer: Result<Response<Source>, UpstreamError>,
-    leg: Option<Leg>,
+    attempts: &Attempts,
 ) -> Answer<AttemptSource, HeadOf, Other> {
+    let Spec { id, request_id, .. } = attempts.handle().spec();
     let response = match answer {
         Ok(response) => response,
-        Err(error) => return Answer::Other(Err(forward::unanswered(&error))),
+        Err(error) => {
+            return Answer::Other(Err(forward::unanswered(&error, request_id, Some(*id))));
+        }
     };
     if response.status() != StatusCode::OK || !head::is_event_stream(response.headers()) {
         return Answer::Other(Ok(response));
@@ -114,10 +124,10 @@ fn judge(
         let message = "the backend sent an event stream in a content coding that was not asked for";
         return Answer::Other(Err(Error::new(ErrorCode::BackendBadResponse, message)));
     };
-    let (parts, source) = response.into_parts();
+    let (mut parts, source) = response.into_parts();
     Answer::Stream {
-        leg,
-        source: AttemptSource::new(source, coding),
+        leg: attempts.leg(),
+        source: AttemptSource::new(&mut parts, source, coding),
         keep: cross_origin::kept(&parts.headers),
         head: (parts.status, parts.headers),
     }

@@ -17,7 +17,7 @@ use streamweld_generation::{
     Access, Attached, Durability, Handle, Head, Onward, OrphanPolicy, Presence, Producer, RetryKey,
     Spec, Told, migration,
 };
-use streamweld_journal::{BodyDigest, Epoch, Seq, StreamId, Window, WindowConfig};
+use streamweld_journal::{BodyDigest, Cursor, Epoch, Seq, StreamId, Window, WindowConfig};
 use tokio::sync::oneshot;
 
 use crate::app::{App, Peer};
@@ -31,11 +31,13 @@ use crate::error::{Error, ErrorCode};
 use crate::idempotency::{self, Key, Met, Waited};
 use crate::request_body::{RequestBody, RequestBodyError};
 use crate::source::AttemptSource;
+use crate::traced::Traced;
 use crate::{forward, head, reattach, responses, streams};
 
 /// A request that may become a generation.
 pub(crate) struct Candidate {
     parts: request::Parts,
+    request_id: Arc<str>,
     dialect: Dialect,
     body: RequestBody,
     access: Access,
@@ -50,7 +52,6 @@ pub(crate) async fn serve(
     app: &Arc<App>,
     request: Request<ClientBody>,
     peer: &Peer,
-    request_id: &str,
     dialect: Dialect,
 ) -> Result<Response<Body>, Error> {
     let (parts, body) = request.into_parts();
@@ -60,7 +61,7 @@ pub(crate) async fn serve(
     );
     let body = RequestBody::new(body, target, limit, &app.shared.journal);
     let candidate = Candidate::new(app, parts, body, peer, dialect)?;
-    candidate.serve(app, peer, request_id).await
+    candidate.serve(app, peer).await
 }
 
 impl Candidate {
@@ -89,9 +90,11 @@ impl Candidate {
             resumes: false,
             grant: Some(grant),
             breaker: peer.breaker.clone(),
+            traced: Traced::of(app, &parts.headers),
         };
         Ok(Self {
             parts,
+            request_id: Arc::clone(&peer.request_id),
             dialect,
             body,
             access,
@@ -102,12 +105,7 @@ impl Candidate {
         })
     }
 
-    async fn serve(
-        mut self,
-        app: &Arc<App>,
-        peer: &Peer,
-        request_id: &str,
-    ) -> Result<Response<Body>, Error> {
+    async fn serve(mut self, app: &Arc<App>, peer: &Peer) -> Result<Response<Body>, Error> {
         refuse_if_shutting_down(app)?;
         if app.settings().keep_requests {
             // A request that another backend may be given has to be here whole. A longer one, and one that there is no room
@@ -116,7 +114,7 @@ impl Candidate {
                 .body
                 .read_ahead(app.settings().edge.max_kept_body)
                 .await;
-            ahead.map_err(|error| client_broke(&error))?;
+            ahead.map_err(|error| client_broke(&error, &self.request_id))?;
         }
         if let Some(held) = self.earlier(app).await? {
             return held.attach(app, self.reading).await;
@@ -125,7 +123,7 @@ impl Candidate {
             // Again for each round: one that waited for another must not begin now.
             refuse_if_shutting_down(app)?;
             // The candidate can be found before it has the key: whoever meets the key meets it too.
-            let (handle, producer) = self.stand(app, request_id);
+            let (handle, producer) = self.stand(app);
             let Some(key) = self.key else {
                 return self.dispatch(app, peer, handle, producer).await;
             };
@@ -142,7 +140,7 @@ impl Candidate {
     }
 
     /// Makes the candidate, with an id of its own.
-    fn stand(&self, app: &App, request_id: &str) -> (Arc<Handle>, Producer) {
+    fn stand(&self, app: &App) -> (Arc<Handle>, Producer) {
         let now = SystemTime::now();
         let id = StreamId::generate(now);
         let window = Window::new(
@@ -159,7 +157,7 @@ impl Candidate {
             model: model_in_path(self.dialect, self.parts.uri.path()).map(str::to_owned),
             access: self.access,
             policy: self.policy,
-            request_id: request_id.to_owned(),
+            request_id: self.request_id.to_string(),
             created: now,
             retry: self.retry,
         };
@@ -186,7 +184,7 @@ impl Candidate {
             .body
             .read_ahead(app.settings().edge.max_kept_body)
             .await
-            .map_err(|error| client_broke(&error))?;
+            .map_err(|error| client_broke(&error, &self.request_id))?;
         for handle in candidates {
             if digest.is_none() || handle.body_digest() != digest {
                 continue;
@@ -212,7 +210,7 @@ impl Candidate {
             .body
             .read_ahead(app.settings().edge.max_kept_body)
             .await
-            .map_err(|error| client_broke(&error))?;
+            .map_err(|error| client_broke(&error, &self.request_id))?;
         let handle = app.shared.registry.find(id);
         let held = handle.as_ref().map(Held::of);
         let mut earlier = match (&handle, body) {
@@ -250,7 +248,10 @@ impl Candidate {
         // Longer than is kept: it is used up only now that it will not be dispatched.
         if ahead.is_none() {
             let body = std::mem::replace(&mut self.body, RequestBody::empty());
-            let digest = body.digest().await.map_err(|error| client_broke(&error))?;
+            let digest = body
+                .digest()
+                .await
+                .map_err(|error| client_broke(&error, &self.request_id))?;
             compare(earlier, Some(digest))?;
         }
         Ok(held)
@@ -392,7 +393,14 @@ impl Held {
     }
 
     /// Attaches a reader from the start.
-    async fn attach(self, app: &App, reading: Reading) -> Result<Response<Body>, Error> {
+    async fn attach(self, app: &App, mut reading: Reading) -> Result<Response<Body>, Error> {
+        let window = &self.found.window;
+        let start = Cursor {
+            stream: window.id(),
+            seq: Seq::ZERO,
+            epoch: Epoch::FIRST,
+        };
+        reading.traced.reads(app, window, start);
         let pages = self.found.cross_origin();
         let reader = attach::reader(app, &self.found, Seq::ZERO, &reading).await;
         let response = reader.map(|reader| attach::attached(app, self.found, reader, reading));
@@ -438,8 +446,8 @@ fn retry_key(parts: &request::Parts, access: &Access, key: Option<Key>, peer: &P
     ))
 }
 
-fn client_broke(error: &RequestBodyError) -> Error {
-    tracing::debug!(%error, "a request body could not be read");
+fn client_broke(error: &RequestBodyError, request_id: &str) -> Error {
+    tracing::debug!(request_id, %error, "a request body could not be read");
     if let RequestBodyError::TooLarge = error {
         return forward::over_the_limit();
     }

@@ -1,13 +1,12 @@
 //! The first decision about every request on the data listener.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use streamweld_dialect::{Dialect, End as DoneBy};
 use streamweld_generation::lifecycle::End;
-use streamweld_journal::{Cursor, Seq, StreamId, Window};
+use streamweld_journal::{Cursor, Seq, Window};
 
 use crate::app::{App, Peer};
 use crate::attach::{self, DataCursor, Reading};
@@ -20,6 +19,7 @@ use crate::cross_origin::Listed;
 use crate::error::{Error, ErrorCode};
 use crate::framing::Framing;
 use crate::route::{self, Route, is_durable_get};
+use crate::traced::Traced;
 use crate::{coding, cross_origin, durable, forward, head, idempotency, responses, state, streams};
 
 /// Answers one request. It never fails: an error of ours is an answer too.
@@ -28,7 +28,7 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
     peer: Peer,
 ) -> Response<Body> {
-    let request_id = StreamId::generate(SystemTime::now()).to_string();
+    let request_id = &*peer.request_id;
     let (request, asked) = ClientBody::of(request);
     let settings = app.settings();
     let pages = Listed::of(
@@ -43,23 +43,28 @@ pub(crate) async fn handle(
         Some(response) => response,
         None => match pages.answer() {
             Some(response) => response,
-            None => match serve(&app, request, &peer, &request_id).await {
+            None => match serve(&app, request, &peer).await {
                 Ok(response) => response,
                 Err(error) => {
                     app.metrics.refused(error.code);
-                    tracing::debug!(request_id, code = error.code.as_str(), "refused");
-                    error.into_response(&request_id)
+                    tracing::debug!(
+                        request_id,
+                        stream_id = error.stream().map(tracing::field::display),
+                        code = error.code.as_str(),
+                        "refused"
+                    );
+                    error.into_response(request_id)
                 }
             },
         },
     };
     if !codings.is_empty() {
-        compress(&mut response, coding);
+        compress(&mut response, coding, &peer.request_id);
     }
     pages.finish(&mut response);
     response
         .headers_mut()
-        .insert(head::REQUEST_ID, head::ascii(&request_id));
+        .insert(head::REQUEST_ID, head::ascii(request_id));
     framing.finish(&asked, &mut response);
     response
 }
@@ -68,7 +73,6 @@ async fn serve(
     app: &Arc<App>,
     mut request: Request<ClientBody>,
     peer: &Peer,
-    request_id: &str,
 ) -> Result<Response<Body>, Error> {
     let method = request.method().clone();
     if method == Method::CONNECT || method == Method::TRACE {
@@ -125,7 +129,7 @@ async fn serve(
     }
     match dialect {
         Some(dialect) if method == Method::POST || feed => {
-            durable::serve(app, request, peer, request_id, dialect).await
+            durable::serve(app, request, peer, dialect).await
         }
         _ => forward::pass(app, request, peer).await,
     }
@@ -191,6 +195,7 @@ async fn again(
         resumes: true,
         grant: Some(grant),
         breaker: peer.breaker.clone(),
+        traced: Traced::of(app, headers),
     };
     let answer = attach::read(app, found, cursor, reading).await;
     pages.share(answer).map(Again::Answer)

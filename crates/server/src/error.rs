@@ -179,6 +179,11 @@ pub(crate) struct Error {
 }
 
 impl Error {
+    /// The generation that it is about.
+    pub(crate) fn stream(&self) -> Option<StreamId> {
+        self.stream
+    }
+
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,

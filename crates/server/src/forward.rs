@@ -4,6 +4,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue, UPGRADE};
 use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request};
 use http_body::Body as _;
 use streamweld_dialect::Dialect;
+use streamweld_journal::StreamId;
 use streamweld_upstream::{ErrorKind, Source, UpstreamError};
 
 use crate::app::{App, Peer};
@@ -42,10 +43,10 @@ pub(crate) async fn pass(
     );
     let mut response = send(app, outgoing, body)
         .await?
-        .map_err(|error| unanswered(&error))?;
+        .map_err(|error| unanswered(&error, &peer.request_id, None))?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         if let Some(wanted) = wanted {
-            return Ok(upgrade::tunnel(app, wanted, &mut response));
+            return Ok(upgrade::tunnel(app, wanted, &mut response, peer));
         }
     }
     Ok(incoming(app, response, peer))
@@ -119,7 +120,7 @@ pub(crate) fn incoming(app: &App, response: Response<Source>, peer: &Peer) -> Re
     head::strip_ours(&mut parts.headers);
     parts.version = Version::default();
     parts.extensions = http::Extensions::new();
-    Response::from_parts(parts, Body::pass(source.into_body(), peer.breaker.clone()))
+    Response::from_parts(parts, Body::pass(source.into_body(), peer))
 }
 
 /// Refuses a body that says beforehand that it is too large.
@@ -152,12 +153,18 @@ pub(crate) fn over_the_limit() -> Error {
 }
 
 /// What a client is told when a backend gave no answer.
-pub(crate) fn unanswered(error: &UpstreamError) -> Error {
+pub(crate) fn unanswered(
+    error: &UpstreamError,
+    request_id: &str,
+    stream_id: Option<StreamId>,
+) -> Error {
     let cause = chain(error)
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join(": ");
     tracing::warn!(
+        request_id,
+        stream_id = stream_id.as_ref().map(tracing::field::display),
         backend = error.backend(),
         kind = error.kind().as_str(),
         cause,

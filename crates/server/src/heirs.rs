@@ -28,6 +28,7 @@ use crate::attempts::{Attempts, Others};
 use crate::kept::{Kept, KeptFacts};
 use crate::request_body::RequestBody;
 use crate::source::AttemptSource;
+use crate::traced::Generation;
 
 impl App {
     /// Keeps the request of a generation for other replicas, at each of its attempts. `None`: there are none.
@@ -77,7 +78,7 @@ const LATER: Duration = Duration::from_secs(1);
 pub(crate) async fn succeed_lost(app: &Arc<App>, id: StreamId, log: &Log) -> TakenOver {
     let keep_on = || !app.is_shutting_down();
     let Some(kept) = kept(app, id).await.filter(|_| keep_on()) else {
-        return take_over(&app.shared, id, log, &EndAs::OwnerLost, keep_on).await;
+        return end(app, id, log, &EndAs::OwnerLost).await;
     };
     if !serves(app, &kept.facts) {
         // Of several who are told, let those be first who have such a backend.
@@ -91,25 +92,29 @@ pub(crate) async fn succeed_lost(app: &Arc<App>, id: StreamId, log: &Log) -> Tak
     };
     tracing::info!(stream_id = %id, entries = last.get(), "a generation is taken over from a replica that is gone");
     let Some(heir) = Heir::new(app, id, &log.label, kept, (epoch, last)).await else {
-        return take_over(
-            &app.shared,
-            id,
-            &Log {
-                epoch,
-                label: log.label.clone(),
-            },
-            &EndAs::OwnerLost,
-            keep_on,
-        )
-        .await;
+        let label = log.label.clone();
+        return end(app, id, &Log { epoch, label }, &EndAs::OwnerLost).await;
     };
     let Heir {
         producer,
         estate,
         onward,
+        traced,
     } = heir;
-    app.producers.spawn(producer.succeed_lost(estate, onward));
+    app.producers.spawn(async move {
+        producer.succeed_lost(estate, onward).await;
+        drop(traced);
+    });
     TakenOver::Ended
+}
+
+/// Ends a generation that nobody writes, where nobody goes on with it.
+pub(crate) async fn end(app: &Arc<App>, id: StreamId, log: &Log, how: &EndAs) -> TakenOver {
+    let keep_on = || !app.is_shutting_down();
+    let traced = app.traces.inherit(id, &log.label, None);
+    let outcome = take_over(&app.shared, id, log, how, keep_on).await;
+    drop(traced);
+    outcome
 }
 
 /// Looks into what another replica offers.
@@ -172,6 +177,7 @@ async fn consider(
         producer,
         estate,
         onward,
+        traced: _traced,
     } = heir;
     match producer.succeed_living(epoch, estate, onward).await {
         Taken::Yes => None,
@@ -191,6 +197,8 @@ struct Heir {
     producer: Producer,
     estate: Estate,
     onward: Onward<AttemptSource>,
+    /// How it is followed in traces, for as long as somebody holds this.
+    traced: Option<Arc<Generation>>,
 }
 
 impl Heir {
@@ -267,6 +275,7 @@ impl Heir {
                 told: beside,
             },
             onward,
+            traced: attempts.generation(),
         })
     }
 }

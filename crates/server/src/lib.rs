@@ -66,6 +66,7 @@ mod stream_body;
 mod streams;
 #[cfg(test)]
 mod testing;
+mod traced;
 mod unhealthy;
 mod upgrade;
 

@@ -10,6 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use streamweld_generation::{Counters, Handle};
+use streamweld_telemetry::Counters as Spans;
 use streamweld_upstream::fleet::{MemberState, Tally};
 
 use crate::app::App;
@@ -98,7 +99,7 @@ struct StateLabels {
 }
 
 impl Metrics {
-    pub(crate) fn new(counters: &Counters) -> Self {
+    pub(crate) fn new(counters: &Counters, spans: &Spans) -> Self {
         let mut metrics = Self {
             registry: Registry::default(),
             readers: Counter::default(),
@@ -125,6 +126,7 @@ impl Metrics {
         };
         let registry = &mut metrics.registry;
         counters.register(registry);
+        spans.register(registry);
         registry.register(
             "streamweld_readers_attached",
             "Responses that read a generation",

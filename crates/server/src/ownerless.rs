@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use streamweld_generation::{EndAs, take_over};
+use streamweld_generation::EndAs;
 use streamweld_journal::{Ownerless as Log, StreamId};
 use tokio::sync::Semaphore;
 
@@ -40,11 +40,10 @@ impl Ownerless {
         app.producers.clone().spawn(async move {
             let _here = Here { app: &app, id };
             let turn = app.ownerless.turns.acquire().await;
-            let keep_on = || !app.is_shutting_down();
             if turn.is_ok() {
                 match how {
                     EndAs::OwnerLost => heirs::succeed_lost(&app, id, &log).await,
-                    how => take_over(&app.shared, id, &log, &how, keep_on).await,
+                    how => heirs::end(&app, id, &log, &how).await,
                 };
             }
         });

@@ -16,7 +16,7 @@ use streamweld_sse::{Decoder, Limits};
 use tokio::time::sleep;
 
 use crate::app::App;
-use crate::attempts::Attempts;
+use crate::attempts::{Attempts, seen};
 use crate::counted::number_of;
 use crate::dispatch;
 use crate::head;
@@ -147,10 +147,12 @@ async fn ask(
     id: &str,
     number: u64,
 ) -> Result<AttemptSource, No> {
-    let request = request.clone().map(|()| RequestBody::empty());
+    let mut request = request.clone().map(|()| RequestBody::empty());
     // Nobody else has it.
     let permit = attempts.again_there().ok_or(No::Refused)?;
-    let Ok(response) = app.send(permit, request).await else {
+    let next = attempts.handle().attempts() + 1;
+    let attempt = attempts.traced(permit.member(), next, request.headers_mut());
+    let Ok(response) = seen(attempt, app.send(permit, request).await) else {
         return Err(No::NotNow);
     };
     if response.status().is_server_error() {
@@ -161,7 +163,7 @@ async fn ask(
     let Some(coding) = dispatch::coding(response.headers()).filter(|_| is_stream) else {
         return Err(No::Refused);
     };
-    let source = AttemptSource::new(response.into_body(), coding);
+    let source = AttemptSource::of(response, coding);
     follows(source, id, number, app.settings().generation.max_event).await
 }
 

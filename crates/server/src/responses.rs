@@ -28,6 +28,7 @@ use crate::client_body::ClientBody;
 use crate::counted::Counted;
 use crate::error::{Error, ErrorCode};
 use crate::idempotency::Key;
+use crate::traced::Traced;
 use crate::{head, idempotency, query, streams};
 
 /// How many events may come before the first that has the response.
@@ -98,6 +99,7 @@ async fn read(
         resumes: false,
         grant: Some(grant),
         breaker: peer.breaker.clone(),
+        traced: Traced::of(app, headers),
     };
     let answer = match starting_after(query).map_err(|error| error.about(id))? {
         None => {

@@ -14,12 +14,13 @@ use streamweld_generation::{
     steady_now,
 };
 use streamweld_journal::Journal;
+use streamweld_telemetry::{Counters as Spans, Exporter, Tracer};
 use streamweld_upstream::fleet::SpecError;
 use streamweld_upstream::{Client, UpstreamConfig};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::app::{App, Peer};
 use crate::backends::Backends;
@@ -33,6 +34,7 @@ use crate::listen::{Listen, Stream};
 use crate::metrics::Metrics;
 use crate::owned_here::OwnedHere;
 use crate::settings::Settings;
+use crate::traced::Traces;
 use crate::{admin, edge, examined, orders, unhealthy};
 
 /// A server that has its listeners, and serves once it is run.
@@ -42,6 +44,7 @@ pub struct Server<L = TcpListener> {
     admin: L,
     upstream: UpstreamConfig,
     descriptors: Descriptors,
+    exporter: Option<Exporter>,
 }
 
 /// Why a server could not be made.
@@ -61,6 +64,9 @@ pub enum BindError {
     /// The way to the backend cannot be set up.
     #[error("cannot set up the connection to the backend")]
     Upstream(#[from] streamweld_upstream::ConfigError),
+    /// The way to the collector of traces cannot be set up.
+    #[error("cannot send traces")]
+    Traces(#[from] streamweld_telemetry::ConfigError),
 }
 
 fn all(errors: &[SpecError]) -> String {
@@ -123,8 +129,13 @@ impl<L: Listen> Server<L> {
         };
         let settings = Settings::of(&config, &fixed);
         let feed = Feed::new();
+        let spans = Spans::default();
+        let traced = config.traces.as_ref();
+        let traced = traced.map(|config| Tracer::new(config, env!("CARGO_PKG_VERSION"), &spans));
+        let (tracer, exporter) = traced.transpose()?.unzip();
+        let traces = Traces::new(tracer);
         let counters = Counters {
-            onlookers: Onlookers::of(Arc::clone(&feed) as _),
+            onlookers: Onlookers::of([Arc::clone(&feed) as _, Arc::clone(&traces) as _]),
             ..Counters::default()
         };
         let shared = Shared {
@@ -140,7 +151,7 @@ impl<L: Listen> Server<L> {
             ..config.upstream
         };
         let client = Client::new(upstream.clone())?;
-        let metrics = Metrics::new(&counters);
+        let metrics = Metrics::new(&counters, &spans);
         let backends = Backends::new(config.backends, config.fleet).map_err(BindError::Backends)?;
         let credentials = CredentialHeaders::with(config.generation.credential_headers);
         let app = App::new(
@@ -150,7 +161,7 @@ impl<L: Listen> Server<L> {
             credentials,
             settings,
             metrics,
-            feed,
+            (feed, traces),
         );
         Ok(Self {
             app,
@@ -158,6 +169,7 @@ impl<L: Listen> Server<L> {
             admin,
             upstream,
             descriptors,
+            exporter,
         })
     }
 
@@ -209,6 +221,7 @@ impl<L: Listen> Server<L> {
         let connections = TaskTracker::new();
         let http = Http::new(&self.app.settings().edge);
         let app = Arc::clone(&self.app);
+        let sending = self.exporter.map(Sending::of);
         // The set-up of the connections was tried when the server was made.
         let watch = app.backends.fleet.watch(&self.upstream);
         if let Err(error) = &watch {
@@ -263,6 +276,35 @@ impl<L: Listen> Server<L> {
         }
         if departed.is_err() {
             tracing::debug!("the other replicas find out by themselves that this one is gone");
+        }
+        if let Some(sending) = sending {
+            sending.finish(until).await;
+        }
+    }
+}
+
+/// The task that sends spans. It ends with this.
+struct Sending {
+    stop: oneshot::Sender<()>,
+    task: AbortOnDropHandle<()>,
+}
+
+impl Sending {
+    fn of(exporter: Exporter) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let run = exporter.run(async { drop(stopped.await) });
+        Self {
+            stop,
+            task: AbortOnDropHandle::new(tokio::spawn(run)),
+        }
+    }
+
+    /// Sends what has ended, for a moment: a collector that hangs makes no shutdown longer than clients do.
+    async fn finish(self, until: Instant) {
+        drop(self.stop);
+        let until = until.min(Instant::now() + FLUSH);
+        if timeout_at(until, self.task).await.is_err() {
+            tracing::warn!("the last spans were not sent");
         }
     }
 }

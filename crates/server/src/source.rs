@@ -1,10 +1,15 @@
 //! A backend's body as a producer reads it: decoded, and judged by its framing only.
 
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use http::Response;
+use http::response::Parts;
 use streamweld_dialect::FailureClass;
 use streamweld_generation::{ByteSource, Read};
 use streamweld_upstream::{Coding, Decoder, Read as Raw, Source};
+
+use crate::traced::Attempt;
 
 /// The body of one attempt.
 pub(crate) struct AttemptSource {
@@ -12,14 +17,24 @@ pub(crate) struct AttemptSource {
     ahead: Vec<u8>,
     source: Source,
     decoder: Option<Box<Decoder>>,
+    /// Sees how it ends, where that is traced.
+    attempt: Option<Arc<Attempt>>,
 }
 
 impl AttemptSource {
-    pub(crate) fn new(source: Source, coding: Option<Coding>) -> Self {
+    /// The body of a response whose head is looked at no more.
+    pub(crate) fn of(response: Response<Source>, coding: Option<Coding>) -> Self {
+        let (mut parts, source) = response.into_parts();
+        Self::new(&mut parts, source, coding)
+    }
+
+    /// The body of a response with this head.
+    pub(crate) fn new(head: &mut Parts, source: Source, coding: Option<Coding>) -> Self {
         Self {
             ahead: Vec::new(),
             source,
             decoder: coding.map(|coding| Box::new(Decoder::new(coding))),
+            attempt: head.extensions.remove(),
         }
     }
 }
@@ -56,6 +71,9 @@ impl ByteSource for AttemptSource {
                 // Trailers of an event stream mean nothing to anybody who reads events.
                 Raw::Trailers(_) => {}
                 Raw::End => {
+                    if let Some(attempt) = self.attempt.take() {
+                        attempt.is_whole();
+                    }
                     return Poll::Ready(
                         match self.decoder.take().map(|decoder| decoder.finish()) {
                             Some(Err(error)) => undecodable(&error),
@@ -64,6 +82,9 @@ impl ByteSource for AttemptSource {
                     );
                 }
                 Raw::Cut(kind, error) => {
+                    if let Some(attempt) = self.attempt.take() {
+                        attempt.is_cut(kind.as_str());
+                    }
                     return Poll::Ready(Read::Cut(format!("{}: {error}", kind.as_str())));
                 }
             }

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 
 use crate::body::{Abort, Chunk, Outstanding};
 use crate::io::Breaker;
+use crate::traced::Resume;
 
 /// What takes the place of a heartbeat where a comment is no option.
 const PLAIN_HEARTBEAT: &[u8] = b"\n";
@@ -78,6 +79,8 @@ pub(crate) struct StreamBody {
     /// What was handed over ends with a form.
     told: bool,
     breaker: Breaker,
+    /// Sees how it ends, where that is traced.
+    traced: Option<Arc<Resume>>,
 }
 
 enum Phase {
@@ -99,6 +102,7 @@ impl StreamBody {
         read_on: Option<ReadOn>,
         manner: Manner,
         breaker: Breaker,
+        traced: Option<Arc<Resume>>,
     ) -> Self {
         let now = Instant::now();
         breaker.carries_a_reader();
@@ -115,6 +119,7 @@ impl StreamBody {
             apart: false,
             told: false,
             breaker,
+            traced,
         }
     }
 
@@ -175,6 +180,9 @@ impl StreamBody {
                 Phase::Abort(why) => {
                     let why = *why;
                     this.phase = Phase::Done;
+                    if let Some(traced) = this.traced.take() {
+                        traced.is_broken_off();
+                    }
                     this.breaker.arm();
                     return Poll::Ready(Some(Err(Abort(why))));
                 }
@@ -330,6 +338,9 @@ impl StreamBody {
         self.told = !form.is_empty();
         self.begun |= self.told;
         if clean {
+            if let Some(traced) = self.traced.take() {
+                traced.is_whole();
+            }
             self.phase = Phase::Done;
         } else {
             self.leave(why);

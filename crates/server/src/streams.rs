@@ -20,6 +20,7 @@ use crate::counted::Counted;
 use crate::error::{Error, ErrorCode};
 use crate::io::Breaker;
 use crate::state::{self, State, TerminalState};
+use crate::traced::Traced;
 use crate::{elsewhere, head, query};
 
 /// Replays and follows a generation.
@@ -48,6 +49,7 @@ pub(crate) async fn events(
         resumes,
         grant: (found.entry == Entry::Own).then_some(grant),
         breaker,
+        traced: Traced::of(app, headers),
     };
     let pages = found.cross_origin();
     let answer = match (cursor, seen) {

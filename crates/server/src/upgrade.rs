@@ -1,5 +1,7 @@
 //! HTTP/1.1 upgrades: a byte tunnel between client and backend, never journaled.
 
+use std::sync::Arc;
+
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::{Response, Version, request};
 use hyper::upgrade::OnUpgrade;
@@ -7,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use streamweld_upstream::Source;
 use tokio::io::copy_bidirectional;
 
-use crate::app::App;
+use crate::app::{App, Peer};
 use crate::body::Body;
 use crate::head;
 
@@ -40,7 +42,13 @@ pub(crate) fn wanted(parts: &mut request::Parts) -> Option<Wanted> {
 
 /// Passes the backend's `101` on and ties the two connections together. The tunnel ends when either side does; its
 /// task belongs to the server's tracker, so that shutdown knows of it.
-pub(crate) fn tunnel(app: &App, wanted: Wanted, response: &mut Response<Source>) -> Response<Body> {
+pub(crate) fn tunnel(
+    app: &App,
+    wanted: Wanted,
+    response: &mut Response<Source>,
+    peer: &Peer,
+) -> Response<Body> {
+    let request_id = Arc::clone(&peer.request_id);
     let protocol = response
         .headers()
         .get(UPGRADE)
@@ -54,11 +62,17 @@ pub(crate) fn tunnel(app: &App, wanted: Wanted, response: &mut Response<Source>)
             async { backend.await.map_err(|error| error.to_string()) }
         ) {
             Ok(both) => both,
-            Err(error) => return tracing::debug!(error, "an upgrade did not come about"),
+            Err(error) => {
+                return tracing::debug!(
+                    request_id = &*request_id,
+                    error,
+                    "an upgrade did not come about"
+                );
+            }
         };
         let (mut client, mut backend) = (TokioIo::new(client), backend);
         if let Err(error) = copy_bidirectional(&mut client, &mut backend).await {
-            tracing::debug!(%error, "a tunnel broke off");
+            tracing::debug!(request_id = &*request_id, %error, "a tunnel broke off");
         }
     });
     head::strip_hop_by_hop(&mut headers, &app.credentials);

@@ -34,9 +34,9 @@ use streamweld_upstream::fleet::{Credential, Engine};
 
 use crate::journal::Place;
 use crate::values::{
-    Backends, GroupPolicy, JournalPlace, Listed, Member, Url, address, attempts, backend_name,
-    certificates, certified_name, credential, credential_header, dialect_route, duration,
-    health_time, host_and_port, journal_file, journal_size, orphan_policy, password_file,
+    Backends, Collector, GroupPolicy, JournalPlace, Listed, Member, Url, address, attempts,
+    backend_name, certificates, certified_name, credential, credential_header, dialect_route,
+    duration, health_time, host_and_port, journal_file, journal_size, orphan_policy, password_file,
     path_pattern, positive_duration, presence_lease, script, script_file, secret, signing_keys,
     size, times, two_addresses, url_prefix,
 };
@@ -423,6 +423,14 @@ pub(crate) struct Serve {
     /// Worker threads [default: one for each core]
     #[arg(long, env = "STREAMWELD_THREADS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
+    /// Where spans are sent: the place of an OTLP collector by HTTP, such as http://127.0.0.1:4318; /v1/traces is put behind it [default: nowhere, or as OTEL_EXPORTER_OTLP_ENDPOINT says]
+    #[arg(
+        long,
+        env = "STREAMWELD_OTLP_ENDPOINT",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    pub(crate) otlp_endpoint: Option<Collector>,
     #[command(flatten)]
     pub(crate) log: Log,
 }

@@ -23,7 +23,7 @@ use crate::journal::Place;
 use crate::reload::Reload;
 use crate::signals::Signals;
 use crate::values::show_size;
-use crate::{journal, logging, relay, supervisor};
+use crate::{journal, logging, relay, supervisor, traces};
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(
@@ -110,6 +110,7 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
         },
         admin_token: args.admin_token_file.clone(),
         shutdown_grace: args.shutdown_grace,
+        traces: traces::config(args)?,
     })
 }
 
@@ -148,6 +149,7 @@ async fn serve(
     show(&config, &journal);
     warn_of_credentials(&config, &journal);
     show_relay(relay.as_ref());
+    show_traces(&config);
     let mut signals = Signals::new()?;
     let relay = relay::bind(relay).await?;
     let asked = relay.as_ref().map(|(relay, _)| relay.clone());
@@ -330,6 +332,22 @@ fn show(config: &Config, journal: &journal::Settings) {
         url_prefix = urls.prefix,
         "pages"
     );
+}
+
+/// Where spans go. Neither the path there nor the fields that are sent along: both may be secrets.
+fn show_traces(config: &Config) {
+    let Some(traces) = &config.traces else { return };
+    info!(
+        collector = traces.endpoint.host_and_port(),
+        tls = traces.endpoint.is_tls(),
+        "traces"
+    );
+    if let Some(asked) = traces::other_protocol() {
+        warn!(
+            asked,
+            "OTEL_EXPORTER_OTLP_PROTOCOL asks for another protocol than http/protobuf, which is spoken all the same"
+        );
+    }
 }
 
 /// A runtime with as many workers as asked for. One worker needs no thread pool.

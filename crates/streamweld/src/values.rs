@@ -18,7 +18,7 @@ use streamweld_generation::migration::Policy;
 use streamweld_journal::StreamId;
 use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::{BadScript, Script};
-use streamweld_server::config::{DialectRoute, Secret, SigningKeys};
+use streamweld_server::config::{DialectRoute, Secret, SigningKeys, TracesEndpoint};
 use streamweld_upstream::fleet::{Credential, Family};
 use streamweld_upstream::{BackendUrl, BackendUrlError, Client, UpstreamConfig};
 
@@ -60,6 +60,25 @@ impl JournalPlace {
 }
 
 impl FromStr for JournalPlace {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.parse()))
+    }
+}
+
+/// Where spans are sent, as it was written. Told of no fault, as [`Url`] is.
+#[derive(Clone, Debug)]
+pub(crate) struct Collector(Result<TracesEndpoint, BackendUrlError>);
+
+impl Collector {
+    /// The place, if it is one.
+    pub(crate) fn checked(&self) -> Result<TracesEndpoint, BackendUrlError> {
+        self.0.clone()
+    }
+}
+
+impl FromStr for Collector {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {

@@ -73,6 +73,7 @@ impl Producer {
         tracing::info!(
             stream_id = %window.id(),
             request_id = %handle.spec().request_id,
+            trace_id = handle.trace_id(),
             outcome = end.kind().as_str(),
             code = end.code(),
             backend = %handle.backend(),

@@ -308,6 +308,8 @@ impl Producer {
         }
         tracing::info!(
             stream_id = %window.id(),
+            request_id = %handle.spec().request_id,
+            trace_id = handle.trace_id(),
             from = %from,
             to = %moved.leg.backend,
             trigger = trigger.as_str(),

@@ -49,7 +49,7 @@ pub(super) fn watch(
         dialect: Dialect::Generic,
         heartbeat: app.settings().edge.heartbeat,
     };
-    let body = StreamBody::new(attached, None, manner, breaker);
+    let body = StreamBody::new(attached, None, manner, breaker, None);
     let mut response = Response::new(Body::stream(body));
     let head = response.headers_mut();
     head.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

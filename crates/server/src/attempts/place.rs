@@ -81,7 +81,7 @@ impl Candidate<AttemptSource> for Place {
             let streams = status == StatusCode::OK && head::is_event_stream(response.headers());
             let coding = dispatch::coding(response.headers()).filter(|_| streams);
             let coding = coding.ok_or(NotBegun::Failed)?;
-            Ok(AttemptSource::new(response.into_body(), coding))
+            Ok(AttemptSource::of(response, coding))
         })
     }
 }

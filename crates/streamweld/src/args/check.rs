@@ -10,6 +10,7 @@ use streamweld_server::config::DialectRoute;
 
 use super::{Admin, Command, ConfigCommand, ConfigWhat, Origin, Serve, StreamsList};
 use crate::journal::Place;
+use crate::traces;
 use crate::values::show_size;
 
 /// Every fault, each naming the settings that it is about and what to do.
@@ -80,6 +81,7 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
     faults.extend(in_memory(args, origin));
     faults.extend(relay::faults(args, origin));
     faults.extend(resume_urls(args, origin));
+    faults.extend(spans(args, origin));
     if args.keep_credentials && args.request_key_file.is_none() {
         faults.push(format!(
             "{} would write callers' credentials into the journal as they are; seal them with keys from {}",
@@ -99,6 +101,15 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
         ));
     }
     faults
+}
+
+/// Neither the URL nor what a variable says is repeated.
+fn spans(args: &Serve, origin: &Origin<'_>) -> Option<String> {
+    let told = args.otlp_endpoint.as_ref();
+    match told.and_then(|endpoint| endpoint.checked().err()) {
+        Some(fault) => Some(backends::bad_url(&origin.name("otlp_endpoint"), &fault)),
+        None => traces::config(args).err().map(|bad| bad.to_string()),
+    }
 }
 
 /// The first route that matches a path counts, so a later one may be left with none.
