@@ -124,6 +124,15 @@ impl App {
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
+    pub(crate) shown: Shown,
     /// Tells the connection what it carries, and breaks it where its protocol has no other way.
     pub(crate) breaker: Breaker,
+}
+
+/// What a peer has shown of who it is, beside what a request says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Nothing,
+    /// One of the authority that its listener wants.
+    Certificate,
 }
