@@ -9,6 +9,7 @@ Both exit with 1 when it is not so.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import socket
@@ -95,10 +96,21 @@ def here(value: str, folder: Path) -> str:
     return re.sub(r"^(rediss?://)[^/]+", r"\g<1>127.0.0.1:1", value)
 
 
+@functools.cache
+def pair() -> tuple[str, str]:
+    """A key, and a certificate that it belongs to."""
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -keyout - -out -"
+    made = subprocess.run(make.split(), capture_output=True, text=True, check=True).stdout
+    begin = made.index("-----BEGIN CERTIFICATE-----")
+    return made[:begin], made[begin:]
+
+
 def content(name: str) -> str:
     if name.endswith("-ca"):
         system = Path("/etc/ssl/certs/ca-certificates.crt").read_text(encoding="utf-8")
         return system[: system.index("-----END") + len("-----END CERTIFICATE-----\n")]
+    if name.endswith(("tls-cert", "tls-key")):
+        return pair()[name.endswith("-cert")]
     if name == "journal-url":
         return "redis://:secret@127.0.0.1:1/0\n"
     # A token, a password, or a key of 32 characters at least.

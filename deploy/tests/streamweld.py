@@ -56,8 +56,10 @@ def termination(pod: Pod, ours: Container) -> Iterator[str]:
 
 def drained(ours: Container) -> float | None:
     match ours.pre_stop().get("exec", {}).get("command"):
-        # `--after` is part of the wait.
-        case [binary, "drain", "--after", _, "--wait", time] | [binary, "drain", "--wait", time] if binary.endswith("/streamweld"):
+        # The wait begins with the command, so what it begins later is part of it.
+        case [binary, "drain", "--wait", time] | [binary, "drain", "--after", _, "--wait", time] if binary.endswith(
+            "/streamweld"
+        ):
             return seconds(time)
     return None
 
@@ -74,12 +76,13 @@ def waited(engine: Container) -> float | None:
 
 def probes(pod: Pod, ours: Container) -> Iterator[str]:
     wanted = {"startupProbe": "/readyz", "readinessProbe": "/readyz", "livenessProbe": "/livez"}
+    scheme = {"scheme": "HTTPS"} if "STREAMWELD_ADMIN_TLS_CERT_FILE" in ours.env else {}
     for probe, path in wanted.items():
         asked = ours.raw.get(probe, {}).get("httpGet")
         if asked is None:
             why = ": the engine would start before it" if probe == "startupProbe" and ours.is_sidecar else ""
             yield f"there is no {probe}{why}"
-        elif asked != {"path": path, "port": port_of(ours, "STREAMWELD_ADMIN_LISTEN")}:
+        elif asked != {"path": path, "port": port_of(ours, "STREAMWELD_ADMIN_LISTEN"), **scheme}:
             yield f"its {probe} is not {path} of the admin listener, by number"
     if ours.is_init and not ours.is_sidecar:
         yield "as an init container it needs restartPolicy: Always"
@@ -118,7 +121,8 @@ def resources(pod: Pod, ours: Container) -> Iterator[str]:
 
 def admin(pod: Pod, ours: Container) -> Iterator[str]:
     told = ours.env.get("STREAMWELD_ADMIN", "http://127.0.0.1:9090")
-    if told != f"http://127.0.0.1:{port_of(ours, 'STREAMWELD_ADMIN_LISTEN')}":
+    place = "https://localhost" if "STREAMWELD_ADMIN_TLS_CERT_FILE" in ours.env else "http://127.0.0.1"
+    if told != f"{place}:{port_of(ours, 'STREAMWELD_ADMIN_LISTEN')}":
         yield f"`streamweld drain` would look for it at {told}, where it does not listen"
     named = {port["name"]: port["containerPort"] for port in ours.raw.get("ports", [])}
     wanted = {"sw-data": port_of(ours, "STREAMWELD_LISTEN"), "sw-admin": port_of(ours, "STREAMWELD_ADMIN_LISTEN")}

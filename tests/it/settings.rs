@@ -282,3 +282,47 @@ async fn the_level_of_the_log_changes_while_it_runs() {
     process.wait_output("DEBUG").await;
     assert_eq!(metric(&admin, TAKEN).await, 1);
 }
+
+/// The three steps of docs/security.md: the new key behind the old one, then in front of it, then alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_sign_urls_are_rotated_while_it_serves() {
+    let folder = Folder::new("rotated");
+    let (old, new) = ("o".repeat(40), "n".repeat(40));
+    let keys = folder.write("keys", &format!("{old}\n"));
+    let mock = mock(Script::tokens(3)).await;
+    let backend = format!("--backend={}", mock.url());
+    let mut server = Process::serve(&[&backend, &format!("--url-signing-key-file={keys}")]);
+    let client = server.client().await;
+    let maker = client.with("authorization", "Bearer a");
+    let made = maker.chat().await;
+    let path = format!("/v1/streams/{}/events", made.id());
+    let first = made.header("x-streamweld-resume-url").expect("is given");
+    let first = first.to_owned();
+    assert_eq!(made.all().await.1, End::Proper);
+    let status = |url: String| {
+        let client = client.clone();
+        async move { client.get(&url).await.status }
+    };
+    assert_eq!(status(first.clone()).await, 200);
+    folder.write("keys", &format!("{new}\n{old}\n"));
+    server.signal("HUP");
+    let taken = "the settings were read again";
+    server.wait_output(taken).await;
+    assert_eq!(
+        status(first.clone()).await,
+        200,
+        "the old one is good still"
+    );
+    let again = maker.get(&path).await;
+    let second = again.header("x-streamweld-resume-url").expect("is given");
+    let second = second.to_owned();
+    folder.write("keys", &format!("{new}\n"));
+    server.signal("HUP");
+    let refused = async {
+        while status(first.clone()).await != 404 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    patience(refused).await;
+    assert_eq!(status(second).await, 200, "the new one has signed it");
+}

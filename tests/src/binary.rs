@@ -148,9 +148,9 @@ impl Process {
     }
 
     async fn listener(&mut self, which: &str) -> SocketAddr {
-        let line = format!("{which} listener on http://");
+        let line = format!("{which} listener on ");
         // The line is whole once its end is there.
-        let output = self.wait_output("admin listener on http://").await;
+        let output = self.wait_output("admin listener on http").await;
         let output = if output.ends_with('\n') {
             output
         } else {
@@ -161,7 +161,7 @@ impl Process {
         };
         let addr = output
             .lines()
-            .find_map(|found| Some(found.split_once(&line)?.1.to_owned()));
+            .find_map(|found| Some(found.split_once(&line)?.1.split_once("://")?.1.to_owned()));
         let addr = addr.expect("a listener");
         let end = addr.find(|c: char| !matches!(c, '0'..='9' | '.' | ':'));
         addr[..end.unwrap_or(addr.len())]

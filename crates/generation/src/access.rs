@@ -8,7 +8,11 @@ use subtle::ConstantTimeEq;
 
 /// The names of the header fields that carry a credential.
 #[derive(Clone, Debug)]
-pub struct CredentialHeaders(Vec<String>);
+pub struct CredentialHeaders {
+    names: Vec<String>,
+    /// One of them, by which a gateway says whom it has authenticated.
+    subject: Option<String>,
+}
 
 impl CredentialHeaders {
     /// The fields that are always looked at.
@@ -33,12 +37,33 @@ impl CredentialHeaders {
                 names.push(name);
             }
         }
-        Self(names)
+        Self {
+            names,
+            subject: None,
+        }
+    }
+
+    /// The same with a field in which somebody who is trusted says who the caller is. Where it is there, it stands in place
+    /// of the credential.
+    #[must_use]
+    pub fn with_subject(self, name: Option<String>) -> Self {
+        let subject = name.map(|name| name.to_ascii_lowercase());
+        let all = self.names.into_iter().chain(subject.clone());
+        Self {
+            subject,
+            ..Self::with(all)
+        }
+    }
+
+    /// That field.
+    #[must_use]
+    pub fn subject(&self) -> Option<&str> {
+        self.subject.as_deref()
     }
 
     /// The names, in the order in which they enter the digest.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
+        self.names.iter().map(String::as_str)
     }
 }
 
@@ -62,16 +87,33 @@ pub struct Access {
 
 impl Access {
     /// Digests what `values` gives for each credential field. A field that occurs several times counts
-    /// with all its values, in order.
+    /// with all its values, in order. Where a subject is told, once and not empty, that and the session count alone, so
+    /// that a credential may change behind it.
     pub fn of<'v, V>(headers: &CredentialHeaders, mut values: impl FnMut(&str) -> V) -> Self
     where
         V: IntoIterator<Item = &'v [u8]>,
     {
+        let subject = headers.subject().and_then(|name| {
+            let mut told = values(name).into_iter();
+            told.next()
+                .filter(|it| !it.is_empty() && told.next().is_none())
+        });
         let mut hash = Sha256::new();
-        hash.update(b"streamweld access 1\0");
+        match subject {
+            Some(subject) => {
+                // Another beginning, so that no credential reads what a subject has made.
+                hash.update(b"streamweld subject 1\0");
+                update(&mut hash, "", subject);
+            }
+            None => hash.update(b"streamweld access 1\0"),
+        }
         let mut outside = hash.clone();
-        let mut anonymous = true;
-        for name in headers.names() {
+        let mut anonymous = subject.is_none();
+        let counts = |name: &&str| match subject {
+            Some(_) => *name == SESSION,
+            None => Some(*name) != headers.subject(),
+        };
+        for name in headers.names().filter(counts) {
             for value in values(name) {
                 anonymous = false;
                 update(&mut hash, name, value);
@@ -198,6 +240,34 @@ mod tests {
         let named = CredentialHeaders::with(["X-Other".to_owned()]);
         let with = Access::of(&named, |name| (name == "x-other").then_some(&b"1"[..]));
         assert!(!with.is_anonymous());
+    }
+
+    #[test]
+    fn a_subject_stands_in_place_of_a_credential_and_is_none_itself() {
+        let headers = CredentialHeaders::default().with_subject(Some("X-User".to_owned()));
+        let access = |fields: &[(&str, &str)]| {
+            Access::of(&headers, |name| {
+                let named = fields.iter().filter(|(n, _)| *n == name);
+                named.map(|(_, value)| value.as_bytes()).collect::<Vec<_>>()
+            })
+        };
+        let ann = access(&[("x-user", "ann"), ("authorization", "a")]);
+        assert!(!ann.is_anonymous());
+        let with_another_key = access(&[("x-user", "ann"), ("authorization", "b")]);
+        assert!(with_another_key.matches(&ann.digest()));
+        let strangers: [&[(&str, &str)]; 6] = [
+            &[("x-user", "bob"), ("authorization", "a")],
+            &[("authorization", "a")],
+            &[("authorization", "ann")],
+            &[("x-user", ""), ("authorization", "a")],
+            &[("x-user", "ann"), ("x-user", "bob")],
+            &[("x-user", "ann"), ("x-user", "ann")],
+        ];
+        for stranger in strangers {
+            assert!(!access(stranger).matches(&ann.digest()), "{stranger:?}");
+        }
+        let in_session = access(&[("x-user", "ann"), (SESSION, "1")]);
+        assert!(in_session.matches(&ann.digest()) && !ann.matches(&in_session.digest()));
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl Inner {
             // It may have been adopted here meanwhile, or is about to be.
             match table.is_concerned_with(id) {
                 true => None,
-                false if table.listed.is_taken(id) => Some(Notice::Ownerless(log)),
+                false if table.listed.was_taken(id) => Some(Notice::Ownerless(log)),
                 false => Some(Notice::EndLost(log)),
             }
         };

@@ -17,7 +17,7 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use streamweld_journal::StreamId;
 
-use crate::app::{App, Peer};
+use crate::app::{App, Peer, Shown};
 use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::error::{Error, ErrorCode};
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
     peer: Peer,
 ) -> Response<Body> {
     let request_id = &*peer.request_id;
-    let (request, asked) = ClientBody::of(request);
+    let (request, asked) = ClientBody::of(request, &app.settings().edge);
     let mut framing = Framing::of(&request);
     let mut response = match framing.refuse_unusable(&request) {
         Some(response) => response,
@@ -54,6 +54,14 @@ async fn serve(
 ) -> Result<Response<Body>, Error> {
     let path = request.uri().path();
     let method = request.method();
+    // The kubelet has no certificate, and learns nothing but that.
+    let is_probe = matches!(path, "/livez" | "/readyz");
+    let tls = app.settings().admin_tls.clone();
+    if tls.is_some_and(|tls| tls.asks()) && !is_probe && peer.shown == Shown::Nothing {
+        let message =
+            "this needs a client certificate of the authority that admin-tls-client-ca-file names";
+        return Err(Error::new(ErrorCode::Forbidden, message));
+    }
     if let Some(rest) = path.strip_prefix("/admin/") {
         // HTTP/2 names the host in the target.
         let host = request.uri().authority().map(http::uri::Authority::as_str);

@@ -129,6 +129,15 @@ pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
     /// By which this request is known in its answer and in the log.
     pub(crate) request_id: Arc<str>,
+    pub(crate) shown: Shown,
     /// Tells the connection what it carries, and breaks it where its protocol has no other way.
     pub(crate) breaker: Breaker,
+}
+
+/// What a peer has shown of who it is, beside what a request says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Nothing,
+    /// One of the authority that its listener wants.
+    Certificate,
 }

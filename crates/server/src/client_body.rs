@@ -25,33 +25,59 @@ use hyper::body::Incoming;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use crate::config::EdgeConfig;
+use crate::patience::{Answered, Patience};
+
 /// A request body that is read on when it is dropped early.
 pub(crate) struct ClientBody {
     /// `None` once it has ended, or broken off.
     body: Option<Incoming>,
     /// The client sends nothing before the body is read for the first time.
     asked: Asked,
+    patience: Patience,
 }
 
-/// A client that asked before it sends its body.
+/// Why a body ended early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientBodyError {
+    /// The client's side broke.
+    #[error("the request body broke off")]
+    Broke(#[source] hyper::Error),
+    /// The client has sent nothing for too long, or took too long for all of it.
+    #[error("the request body came too slowly")]
+    TooSlow,
+}
+
+/// What is known of a client beside its body: whether it asked before it sends that, and whether it has its answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked(Option<Arc<AtomicBool>>);
+pub(crate) struct Asked {
+    told: Option<Arc<AtomicBool>>,
+    answered: Answered,
+}
 
 impl Asked {
-    fn of(headers: &HeaderMap) -> Self {
-        Self(headers.contains_key(EXPECT).then(Arc::default))
+    fn of(headers: &HeaderMap, answered: Answered) -> Self {
+        Self {
+            told: headers.contains_key(EXPECT).then(Arc::default),
+            answered,
+        }
+    }
+
+    /// Its answer begins.
+    pub(crate) fn is_answered(&self) {
+        self.answered.begins();
     }
 
     /// Whether it still waits for its answer: the body has not been read for the first time.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.0
+        self.told
             .as_ref()
             .is_some_and(|told| !told.load(Ordering::Acquire))
     }
 
     /// Reading the body tells the client to send it.
     fn tell(&self) {
-        if let Some(told) = &self.0 {
+        if let Some(told) = &self.told {
             told.store(true, Ordering::Release);
         }
     }
@@ -64,11 +90,13 @@ const REST_TIME: Duration = Duration::from_secs(60);
 
 impl ClientBody {
     /// A request with its body under this care.
-    pub(crate) fn of(request: Request<Incoming>) -> (Request<Self>, Asked) {
-        let asked = Asked::of(request.headers());
+    pub(crate) fn of(request: Request<Incoming>, edge: &EdgeConfig) -> (Request<Self>, Asked) {
+        let patience = Patience::new(edge.body_timeout, edge.body_time);
+        let asked = Asked::of(request.headers(), patience.answered());
         let request = request.map(|body| Self {
             body: Some(body),
             asked: asked.clone(),
+            patience,
         });
         (request, asked)
     }
@@ -105,21 +133,28 @@ async fn read_rest<B: Body<Data = Bytes>>(body: B) {
 
 impl Body for ClientBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = ClientBodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ClientBodyError>>> {
         self.asked.tell();
-        let Some(body) = &mut self.body else {
+        let Self { body, patience, .. } = &mut *self;
+        let Some(frame) = body.as_mut().map(|body| Pin::new(body).poll_frame(cx)) else {
             return Poll::Ready(None);
         };
-        let frame = ready!(Pin::new(body).poll_frame(cx));
+        let Poll::Ready(frame) = frame else {
+            ready!(patience.poll_over(cx));
+            // What may still come of it is nobody's any more.
+            *body = None;
+            return Poll::Ready(Some(Err(ClientBodyError::TooSlow)));
+        };
+        patience.goes_on();
         if !matches!(frame, Some(Ok(_))) {
-            self.body = None;
+            *body = None;
         }
-        Poll::Ready(frame)
+        Poll::Ready(frame.map(|frame| frame.map_err(ClientBodyError::Broke)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -42,6 +42,10 @@ pub struct Config {
     pub edge: EdgeConfig,
     /// The admin token, read from a file. Without one `/admin/*` answers loopback peers only.
     pub admin_token: Option<Secret>,
+    /// TLS of the data listener. Default none: it is spoken to in the clear.
+    pub tls: Option<streamweld_tls::Listener>,
+    /// TLS of the admin listener. Where it asks for certificates, all but `/livez` and `/readyz` needs one. Default none.
+    pub admin_tls: Option<streamweld_tls::Listener>,
     /// How long running generations may finish after SIGTERM. Default 30 s; keep it below the orchestrator's own
     /// grace period, or the process is killed before it has said how each generation ended.
     pub shutdown_grace: Duration,
@@ -64,6 +68,8 @@ impl Config {
             generation: GenerationConfig::default(),
             edge: EdgeConfig::default(),
             admin_token: None,
+            tls: None,
+            admin_tls: None,
             shutdown_grace: Duration::from_secs(30),
             traces: None,
         }
@@ -138,6 +144,10 @@ pub struct GenerationConfig {
     pub dialects: Vec<DialectRoute>,
     /// Header fields that carry a credential, beside the usual ones. Default none.
     pub credential_headers: Vec<String>,
+    /// The header field in which a gateway that has authenticated its caller says who that is. It stands in place of the
+    /// credential then, and without it no generation is made. Whoever can reach the data listener can set it, so that has
+    /// to be the gateway alone. Default none.
+    pub trusted_subject_header: Option<String>,
 }
 
 impl Default for GenerationConfig {
@@ -151,6 +161,7 @@ impl Default for GenerationConfig {
             durable_get: Vec::new(),
             dialects: Vec::new(),
             credential_headers: Vec::new(),
+            trusted_subject_header: None,
         }
     }
 }
@@ -207,6 +218,15 @@ pub struct EdgeConfig {
     pub write_timeout: Duration,
     /// How long the head of a request may take. Default 30 s.
     pub header_timeout: Duration,
+    /// How long a client may send nothing of a body that is waited for, before its answer has begun. Default 30 s.
+    pub body_timeout: Duration,
+    /// And how long all of such waiting for one body may take: what comes byte by byte is slow as well. Default 10 min, in
+    /// which a line of 1 Mbit/s brings 75 MB.
+    pub body_time: Duration,
+    /// Connections of clients at once; others wait. Default 32,768. Descriptors may be fewer, and bound them as well.
+    pub max_connections: usize,
+    /// Connections to the admin listener at once. Default 256.
+    pub max_admin_connections: usize,
     /// Largest head of a request. Default 64 KiB. It bounds the write buffer of a connection as well.
     pub max_head: usize,
     /// Largest body of a request; none passes any. Default none.
@@ -233,6 +253,10 @@ impl Default for EdgeConfig {
             heartbeat: Duration::from_secs(15),
             write_timeout: Duration::from_secs(30),
             header_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
+            body_time: Duration::from_secs(600),
+            max_connections: 32_768,
+            max_admin_connections: 256,
             max_head: 64 << 10,
             max_request_body: None,
             max_kept_body: 32 << 20,

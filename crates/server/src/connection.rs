@@ -9,17 +9,22 @@ use std::time::{Duration, SystemTime};
 use http::{Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use prometheus_client::metrics::counter::Counter;
 use socket2::SockRef;
 use streamweld_journal::StreamId;
 use tokio::sync::watch;
+use tokio_rustls::server::TlsStream;
 
-use crate::app::Peer;
+use crate::app::{Peer, Shown};
 use crate::body::Body;
 use crate::config::EdgeConfig;
 use crate::io::ClientIo;
 use crate::listen::Stream;
+use crate::pace::Pace;
+use crate::panics::Counting;
+use crate::secure::Below;
 
 /// Which step of a shutdown has been reached; connections follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +37,7 @@ pub(crate) enum Phase {
 /// How connections are served.
 #[derive(Clone)]
 pub(crate) struct Http {
-    builder: Builder<TokioExecutor>,
+    builder: Builder<Counting>,
     write_timeout: Duration,
     header_timeout: Duration,
 }
@@ -43,8 +48,9 @@ const MAX_FIELDS: usize = 100;
 const MAX_STREAMS: u32 = 1_000;
 
 impl Http {
-    pub(crate) fn new(edge: &EdgeConfig) -> Self {
-        let mut builder = Builder::new(TokioExecutor::new());
+    /// Panics of tasks beside those of the connections themselves are counted in `panicked`.
+    pub(crate) fn new(edge: &EdgeConfig, panicked: Counter) -> Self {
+        let mut builder = Builder::new(Counting(panicked));
         builder
             .http1()
             .timer(TokioTimer::new())
@@ -64,23 +70,64 @@ impl Http {
         }
     }
 
-    /// Serves one connection to its end.
+    /// How long a client may take nothing.
+    pub(crate) fn write_timeout(&self) -> Duration {
+        self.write_timeout
+    }
+
+    /// Serves one connection in the clear to its end.
     pub(crate) async fn serve<S, F>(
         &self,
         stream: impl Stream,
         addr: SocketAddr,
+        phase: watch::Receiver<Phase>,
+        answer: S,
+    ) where
+        S: Fn(Request<Incoming>, Peer) -> F + Send + Sync + 'static,
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let pace = Some(Pace::new(self.write_timeout));
+        let io = ClientIo::new(stream, pace, self.header_timeout);
+        self.serve_on(io, addr, Shown::Nothing, phase, answer).await;
+    }
+
+    /// The same behind TLS.
+    pub(crate) async fn serve_secured<T, S, F>(
+        &self,
+        stream: TlsStream<Below<T>>,
+        addr: SocketAddr,
+        phase: watch::Receiver<Phase>,
+        answer: S,
+    ) where
+        T: Stream,
+        S: Fn(Request<Incoming>, Peer) -> F + Send + Sync + 'static,
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
+        // One that is not of the authority has not come so far.
+        let shown = match stream.get_ref().1.peer_certificates() {
+            Some(_) => Shown::Certificate,
+            None => Shown::Nothing,
+        };
+        let io = ClientIo::new(stream, None, self.header_timeout);
+        self.serve_on(io, addr, shown, phase, answer).await;
+    }
+
+    async fn serve_on<S, F>(
+        &self,
+        io: ClientIo<impl Stream>,
+        addr: SocketAddr,
+        shown: Shown,
         mut phase: watch::Receiver<Phase>,
         answer: S,
     ) where
         S: Fn(Request<Incoming>, Peer) -> F + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
-        if let Some(socket) = stream.socket() {
+        if let Some(socket) = io.socket() {
             if let Err(error) = SockRef::from(&socket).set_tcp_nodelay(true) {
                 tracing::debug!(%error, "TCP_NODELAY is not to be had");
             }
         }
-        let io = ClientIo::new(stream, self.write_timeout, self.header_timeout);
         let breaker = io.breaker();
         let service = service_fn(move |request: Request<Incoming>| {
             let breaker = if request.version() == Version::HTTP_10 {
@@ -92,6 +139,7 @@ impl Http {
             // but soon over, while the response may be read for minutes.
             let peer = Peer {
                 addr,
+                shown,
                 request_id: StreamId::generate(SystemTime::now()).to_string().into(),
                 breaker,
             };

@@ -45,6 +45,7 @@ pub(crate) async fn produce(
     sending: Sending,
     tell: oneshot::Sender<Told<HeadOf, Other>>,
 ) {
+    let _panics = app.metrics.panics("producer");
     let Sending {
         attempts,
         first,

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::{Method, Request, Response, request};
+use http::{HeaderMap, Method, Request, Response, request};
 use streamweld_dialect::{Dialect, model_in_path};
 use streamweld_generation::lifecycle::End;
 use streamweld_generation::{
@@ -73,6 +73,7 @@ impl Candidate {
         dialect: Dialect,
     ) -> Result<Self, Error> {
         forward::check_length(app, &parts.headers)?;
+        subject(app, &parts.headers)?;
         let access = app.access(&parts.headers);
         let post = parts.method == Method::POST;
         let key = if post {
@@ -446,10 +447,30 @@ fn retry_key(parts: &request::Parts, access: &Access, key: Option<Key>, peer: &P
     ))
 }
 
+/// Refuses what would be nobody's: the gateway that says who asks has not said it.
+fn subject(app: &App, headers: &HeaderMap) -> Result<(), Error> {
+    let Some(name) = app.credentials.subject() else {
+        return Ok(());
+    };
+    let mut told = headers.get_all(name).iter();
+    match (told.next(), told.next()) {
+        (Some(one), None) if !one.is_empty() => Ok(()),
+        (_, _) => {
+            let message = format!(
+                "`{name}`, in which the gateway of this server says who asks, has to be there once and not empty; ask by \
+                 the gateway"
+            );
+            Err(Error::new(ErrorCode::SubjectMissing, message))
+        }
+    }
+}
+
 fn client_broke(error: &RequestBodyError, request_id: &str) -> Error {
     tracing::debug!(request_id, %error, "a request body could not be read");
-    if let RequestBodyError::TooLarge = error {
-        return forward::over_the_limit();
+    match error {
+        RequestBodyError::TooLarge => return forward::over_the_limit(),
+        RequestBodyError::TooSlow => return forward::too_slow(),
+        RequestBodyError::Client(_) => {}
     }
     Error::new(
         ErrorCode::RequestTooLarge,

@@ -29,10 +29,11 @@ pub(crate) async fn handle(
     peer: Peer,
 ) -> Response<Body> {
     let request_id = &*peer.request_id;
-    let (request, asked) = ClientBody::of(request);
     let settings = app.settings();
+    let (request, asked) = ClientBody::of(request, &settings.edge);
     let pages = Listed::of(
         &settings.edge.cors_origins,
+        app.credentials.subject(),
         request.method(),
         request.headers(),
     );

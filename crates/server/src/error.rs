@@ -45,16 +45,19 @@ pub enum ErrorCode {
     NotFound,
     NotOwner,
     OwnerLost,
+    RequestTimeout,
     RequestTooLarge,
     ShuttingDown,
     StreamExpired,
     StreamNotFound,
+    SubjectMissing,
+    TlsRequired,
     Unauthorized,
 }
 
 impl ErrorCode {
     /// Every code, in the order of the alphabet.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 35] = [
         Self::AlreadyTerminal,
         Self::BackendBadResponse,
         Self::BackendNotFound,
@@ -82,10 +85,13 @@ impl ErrorCode {
         Self::NotFound,
         Self::NotOwner,
         Self::OwnerLost,
+        Self::RequestTimeout,
         Self::RequestTooLarge,
         Self::ShuttingDown,
         Self::StreamExpired,
         Self::StreamNotFound,
+        Self::SubjectMissing,
+        Self::TlsRequired,
         Self::Unauthorized,
     ];
 
@@ -120,10 +126,13 @@ impl ErrorCode {
             Self::NotFound => "not_found",
             Self::NotOwner => "not_owner",
             Self::OwnerLost => "owner_lost",
+            Self::RequestTimeout => "request_timeout",
             Self::RequestTooLarge => "request_too_large",
             Self::ShuttingDown => "shutting_down",
             Self::StreamExpired => "stream_expired",
             Self::StreamNotFound => "stream_not_found",
+            Self::SubjectMissing => "subject_missing",
+            Self::TlsRequired => "tls_required",
             Self::Unauthorized => "unauthorized",
         }
     }
@@ -138,7 +147,9 @@ impl ErrorCode {
             | Self::InvalidIdempotencyKey
             | Self::InvalidOrphanPolicy
             | Self::InvalidParameter
-            | Self::InvalidStreamId => StatusCode::BAD_REQUEST,
+            | Self::InvalidStreamId
+            | Self::SubjectMissing
+            | Self::TlsRequired => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::CapabilityExpired | Self::CapabilityScope | Self::Forbidden => {
                 StatusCode::FORBIDDEN
@@ -151,6 +162,7 @@ impl ErrorCode {
             | Self::MigrationRefused
             | Self::NotOwner => StatusCode::CONFLICT,
             Self::CursorExpired | Self::StreamExpired => StatusCode::GONE,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
@@ -274,7 +286,7 @@ impl Error {
         ) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        if self.code == ErrorCode::ShuttingDown {
+        if [ErrorCode::RequestTimeout, ErrorCode::ShuttingDown].contains(&self.code) {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response

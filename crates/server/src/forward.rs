@@ -152,12 +152,22 @@ pub(crate) fn over_the_limit() -> Error {
     Error::new(ErrorCode::RequestTooLarge, message)
 }
 
+/// What a client is told whose body took too long.
+pub(crate) fn too_slow() -> Error {
+    let message = "the request body came too slowly; send it again on a new connection";
+    Error::new(ErrorCode::RequestTimeout, message)
+}
+
 /// What a client is told when a backend gave no answer.
 pub(crate) fn unanswered(
     error: &UpstreamError,
     request_id: &str,
     stream_id: Option<StreamId>,
 ) -> Error {
+    // The client's doing, which is nothing to warn of.
+    if body_failed(error, |error| matches!(error, RequestBodyError::TooSlow)) {
+        return too_slow();
+    }
     let cause = chain(error)
         .map(ToString::to_string)
         .collect::<Vec<_>>()
@@ -170,7 +180,7 @@ pub(crate) fn unanswered(
         cause,
         "the backend gave no answer"
     );
-    if is_too_large(error) {
+    if body_failed(error, |error| matches!(error, RequestBodyError::TooLarge)) {
         return over_the_limit();
     }
     let code = match error.kind() {
@@ -181,8 +191,9 @@ pub(crate) fn unanswered(
     Error::new(code, error.to_string())
 }
 
-fn is_too_large(error: &UpstreamError) -> bool {
-    chain(error).any(|error| matches!(error.downcast_ref(), Some(RequestBodyError::TooLarge)))
+/// Whether the body of the request failed, in this way.
+fn body_failed(error: &UpstreamError, so: impl Fn(&RequestBodyError) -> bool) -> bool {
+    chain(error).any(|error| error.downcast_ref().is_some_and(&so))
 }
 
 /// Everything behind an error, outermost first.

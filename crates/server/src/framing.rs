@@ -38,6 +38,7 @@ impl Framing {
     /// Tells the connection of this answer. Whether the body of a client that still waits will come is its own decision,
     /// so that nobody could tell where its next request begins.
     pub(crate) fn finish(self, asked: &Asked, response: &mut Response<Body>) {
+        asked.is_answered();
         let close = self.close || (self.http1 && asked.is_waiting());
         if close && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response

@@ -4,6 +4,7 @@ mod idle;
 
 use std::cell::RefCell;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use idle::Idle;
 
 use crate::listen::Stream;
+use crate::pace::Pace;
 
 /// What a connection is told about the responses that it carries.
 ///
@@ -69,8 +71,8 @@ const READER_BUFFER: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct ClientIo<S: Stream> {
     stream: S,
-    write_timeout: Duration,
-    stalled: Option<Pin<Box<Sleep>>>,
+    /// `None`: what lies below it is watched there.
+    pace: Option<Pace>,
     opening: Option<Opening>,
     idle: Idle,
     told: Arc<Told>,
@@ -105,11 +107,10 @@ impl Opening {
 }
 
 impl<S: Stream> ClientIo<S> {
-    pub(crate) fn new(stream: S, write_timeout: Duration, header_timeout: Duration) -> Self {
+    pub(crate) fn new(stream: S, pace: Option<Pace>, header_timeout: Duration) -> Self {
         Self {
             stream,
-            write_timeout,
-            stalled: None,
+            pace,
             opening: Some(Opening {
                 read: 0,
                 late: Box::pin(sleep_until(Instant::now() + header_timeout)),
@@ -117,6 +118,11 @@ impl<S: Stream> ClientIo<S> {
             idle: Idle::default(),
             told: Arc::default(),
         }
+    }
+
+    /// The socket that it is.
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.stream.socket()
     }
 
     /// Tells this connection, and resets it at its end once armed.
@@ -142,23 +148,14 @@ impl<S: Stream> ClientIo<S> {
         }
     }
 
-    /// Gives up on a peer that takes nothing: a write that stays pending for the write timeout is an error.
     fn watch<T>(
         &mut self,
         written: Poll<io::Result<T>>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
-        }
-        let after = self.write_timeout;
-        let stalled = self
-            .stalled
-            .get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + after)));
-        match stalled.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
+        match &mut self.pace {
+            Some(pace) => pace.watch(written, cx),
+            None => written,
         }
     }
 }

@@ -10,6 +10,7 @@
 //! Status codes and the public shape of errors occur here and nowhere below. What a client may rely on is
 //! written in `protocol.md`.
 
+mod accept;
 mod admin;
 mod app;
 mod attach;
@@ -50,6 +51,9 @@ mod metrics;
 mod orders;
 mod owned_here;
 mod ownerless;
+mod pace;
+mod panics;
+mod patience;
 mod process;
 mod query;
 mod read_on;
@@ -57,6 +61,7 @@ mod reattach;
 mod request_body;
 mod responses;
 mod route;
+mod secure;
 mod sending;
 mod server;
 mod settings;

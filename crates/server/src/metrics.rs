@@ -13,8 +13,10 @@ use streamweld_generation::{Counters, Handle};
 use streamweld_telemetry::Counters as Spans;
 use streamweld_upstream::fleet::{MemberState, Tally};
 
+use crate::accept::Name;
 use crate::app::App;
 use crate::error::ErrorCode;
+use crate::panics::Panics;
 use crate::process::Process;
 
 /// The metrics of one server.
@@ -38,6 +40,9 @@ pub(crate) struct Metrics {
     backend_in_flight: Family<BackendLabels, Gauge>,
     attempts: Family<AttemptLabels, Counter>,
     dropped_lines: Counter,
+    connections: Family<ListenerLabels, Gauge>,
+    certificates: Family<ListenerLabels, Gauge>,
+    panics: Family<TaskLabels, Counter>,
     /// How many there are.
     lines: OnceLock<fn() -> u64>,
     /// What is counted beside the server.
@@ -98,6 +103,25 @@ struct StateLabels {
     state: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ListenerLabels {
+    listener: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TaskLabels {
+    task: &'static str,
+}
+
+/// Counts a connection for as long as it is open.
+pub(crate) struct Open(Gauge);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 impl Metrics {
     pub(crate) fn new(counters: &Counters, spans: &Spans) -> Self {
         let mut metrics = Self {
@@ -120,6 +144,9 @@ impl Metrics {
             backend_in_flight: Family::default(),
             attempts: Family::default(),
             dropped_lines: Counter::default(),
+            connections: Family::default(),
+            certificates: Family::default(),
+            panics: Family::default(),
             lines: OnceLock::new(),
             beside: OnceLock::new(),
             scraped: Mutex::default(),
@@ -212,6 +239,25 @@ impl Metrics {
             "Lines of the log that could not be written",
             metrics.dropped_lines.clone(),
         );
+        registry.register(
+            "streamweld_connections",
+            "Connections that are open, by listener",
+            metrics.connections.clone(),
+        );
+        registry.register(
+            "streamweld_tls_certificate_expiry_timestamp_seconds",
+            "When the certificate of a listener ends, in seconds since 1970",
+            metrics.certificates.clone(),
+        );
+        registry.register(
+            "streamweld_panics",
+            "Tasks that a fault of this program has ended, by what they did",
+            metrics.panics.clone(),
+        );
+        for task in ["connection", "producer"] {
+            // There from the beginning, so that the first is a change.
+            let _ = metrics.panics.get_or_create(&TaskLabels { task });
+        }
         metrics.process.register(&mut metrics.registry);
         let build = Family::<BuildLabels, Gauge>::default();
         let version = env!("CARGO_PKG_VERSION");
@@ -249,6 +295,26 @@ impl Metrics {
                 code: code.as_str(),
             })
             .inc();
+    }
+
+    /// A connection to this listener.
+    pub(crate) fn connection(&self, of: Name) -> Open {
+        let listener = of.as_str();
+        let open = self
+            .connections
+            .get_or_create_owned(&ListenerLabels { listener });
+        open.inc();
+        Open(open)
+    }
+
+    /// Counts the panic of a task that holds it.
+    pub(crate) fn panics(&self, task: &'static str) -> Panics {
+        Panics(self.panicked(task))
+    }
+
+    /// How many of these tasks have panicked.
+    pub(crate) fn panicked(&self, task: &'static str) -> Counter {
+        self.panics.get_or_create_owned(&TaskLabels { task })
     }
 
     /// Everything in the Prometheus text format. Gauges are read now, not kept up to date.
@@ -298,6 +364,7 @@ impl Metrics {
         self.process.look();
         self.ready.set(i64::from(!app.is_shutting_down()));
         self.look_at_backends(app);
+        self.look_at_certificates(app);
         let mut out = String::new();
         let beside = self.beside.get();
         let written = [Some(&self.registry), beside]
@@ -319,6 +386,21 @@ impl Metrics {
 }
 
 impl Metrics {
+    fn look_at_certificates(&self, app: &App) {
+        // TLS may have been switched off.
+        self.certificates.clear();
+        for name in [Name::Data, Name::Admin] {
+            let expires = name.tls(&app.settings()).and_then(|tls| tls.expires());
+            let Some(Ok(at)) = expires.map(|at| at.duration_since(SystemTime::UNIX_EPOCH)) else {
+                continue;
+            };
+            let listener = name.as_str();
+            self.certificates
+                .get_or_create(&ListenerLabels { listener })
+                .set(i64::try_from(at.as_secs()).unwrap_or(i64::MAX));
+        }
+    }
+
     fn look_at_backends(&self, app: &App) {
         let fleet = &app.backends.fleet;
         // Those that DNS names come and go.

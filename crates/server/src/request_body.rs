@@ -13,7 +13,7 @@ use streamweld_dialect::RequestScan;
 use streamweld_generation::Handle;
 use streamweld_journal::{Journal, Kept};
 
-use crate::client_body::ClientBody;
+use crate::client_body::{ClientBody, ClientBodyError};
 
 /// A request body as it is forwarded.
 pub(crate) struct RequestBody {
@@ -55,7 +55,10 @@ struct Tee {
 pub(crate) enum RequestBodyError {
     /// The client's side broke.
     #[error("the request body broke off")]
-    Client(#[source] hyper::Error),
+    Client(#[source] ClientBodyError),
+    /// The client sends it too slowly.
+    #[error("the request body came too slowly")]
+    TooSlow,
     /// It is larger than this proxy lets pass.
     #[error("the request body is over the limit")]
     TooLarge,
@@ -239,7 +242,10 @@ impl RequestBody {
             self.rest = None;
             return Poll::Ready(None);
         };
-        let frame = frame.map_err(RequestBodyError::Client)?;
+        let frame = frame.map_err(|error| match error {
+            ClientBodyError::TooSlow => RequestBodyError::TooSlow,
+            broke @ ClientBodyError::Broke(_) => RequestBodyError::Client(broke),
+        })?;
         if let (Some(room), Some(data)) = (&mut self.room, frame.data_ref()) {
             match room.checked_sub(data.len() as u64) {
                 Some(left) => *room = left,

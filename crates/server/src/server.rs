@@ -6,8 +6,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use streamweld_generation::{
     Counters, CredentialHeaders, HealBounds, Limits, Onlookers, Registry, RetryWindow, Shared,
@@ -19,18 +17,18 @@ use streamweld_upstream::fleet::SpecError;
 use streamweld_upstream::{Client, UpstreamConfig};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::app::{App, Peer};
+use crate::accept::{Door, Name};
+use crate::app::App;
 use crate::backends::Backends;
-use crate::body::Body;
 use crate::config::Config;
 use crate::connection::{Http, Phase};
 use crate::descriptors::Descriptors;
 use crate::feed::Feed;
 use crate::leaving::leave;
-use crate::listen::{Listen, Stream};
+use crate::listen::Listen;
 use crate::metrics::Metrics;
 use crate::owned_here::OwnedHere;
 use crate::settings::Settings;
@@ -78,8 +76,6 @@ fn all(errors: &[SpecError]) -> String {
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// How long connections get at the end of a shutdown to send what their readers were given.
 const FLUSH: Duration = Duration::from_secs(2);
-/// How long an accept that failed for want of a resource waits before the next.
-const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 impl Server {
     /// Takes the listeners, with the memory journal.
@@ -153,7 +149,8 @@ impl<L: Listen> Server<L> {
         let client = Client::new(upstream.clone())?;
         let metrics = Metrics::new(&counters, &spans);
         let backends = Backends::new(config.backends, config.fleet).map_err(BindError::Backends)?;
-        let credentials = CredentialHeaders::with(config.generation.credential_headers);
+        let credentials = CredentialHeaders::with(config.generation.credential_headers)
+            .with_subject(config.generation.trusted_subject_header);
         let app = App::new(
             backends,
             client,
@@ -219,26 +216,27 @@ impl<L: Listen> Server<L> {
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let (phase, follow) = watch::channel(Phase::Open);
         let connections = TaskTracker::new();
-        let http = Http::new(&self.app.settings().edge);
         let app = Arc::clone(&self.app);
         let sending = self.exporter.map(Sending::of);
+        let http = Http::new(&app.settings().edge, app.metrics.panicked("connection"));
         // The set-up of the connections was tried when the server was made.
         let watch = app.backends.fleet.watch(&self.upstream);
         if let Err(error) = &watch {
             tracing::error!(%error, "the backends are not probed");
         }
-        let data = accept(
-            self.data,
-            http.clone(),
-            connections.clone(),
-            follow.clone(),
-            Some(self.descriptors),
-            {
-                let app = Arc::clone(&app);
-                move |request, peer| edge::handle(Arc::clone(&app), request, peer)
-            },
-        );
-        let admin = accept(self.admin, http, connections.clone(), follow, None, {
+        let door = |name, descriptors| Door {
+            app: Arc::clone(&app),
+            name,
+            http: http.clone(),
+            connections: connections.clone(),
+            phase: follow.clone(),
+            descriptors,
+        };
+        let data = door(Name::Data, Some(self.descriptors)).accept(self.data, {
+            let app = Arc::clone(&app);
+            move |request, peer| edge::handle(Arc::clone(&app), request, peer)
+        });
+        let admin = door(Name::Admin, None).accept(self.admin, {
             let app = Arc::clone(&app);
             move |request, peer| admin::handle(Arc::clone(&app), request, peer)
         });
@@ -316,8 +314,8 @@ pub struct Control(Arc<App>);
 impl Control {
     /// Lets what can change of these settings hold from now on: for each request that comes, and for generations that begin.
     ///
-    /// That is the backends, what is tried when one fails, the admin token, the shutdown grace; of what clients meet all but
-    /// timeouts and sizes of connections; of generations all but `retry_join` and `credential_headers`; of the journal
+    /// That is the backends, what is tried when one fails, the admin token, the shutdown grace, TLS for connections that come; of
+    /// what clients meet all but how many connections there may be, and their timeouts and sizes; of generations all but `retry_join`, `credential_headers` and `trusted_subject_header`; of the journal
     /// `per_generation`, `request_keys` and `keep_credentials`. The rest stays as it was when the server was made.
     ///
     /// # Errors
@@ -361,47 +359,6 @@ async fn finish_generations(app: &Arc<App>, grace: Duration) {
     if timeout(FLUSH, app.producers.wait()).await.is_err() {
         tracing::warn!(tasks = app.producers.len(), "tasks were cut");
     }
-}
-
-/// Accepts for ever, from clients only while `descriptors` are left for them. Each connection is a task that the tracker knows; its panic ends it alone.
-async fn accept<S, F>(
-    listener: impl Listen,
-    http: Http,
-    connections: TaskTracker,
-    phase: watch::Receiver<Phase>,
-    mut descriptors: Option<Descriptors>,
-    answer: S,
-) -> std::convert::Infallible
-where
-    S: Fn(Request<Incoming>, Peer) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
-    loop {
-        match listener.accept().await {
-            Ok((stream, addr)) => {
-                if let (Some(descriptors), Some(socket)) = (&mut descriptors, stream.socket()) {
-                    descriptors.room_for(socket).await;
-                }
-                let (http, phase, answer) = (http.clone(), phase.clone(), answer.clone());
-                connections.spawn(async move { http.serve(stream, addr, phase, answer).await });
-            }
-            Err(error) if is_of_one_connection(&error) => {}
-            Err(error) => {
-                // Out of descriptors or memory: the backlog keeps the others until some are free again.
-                tracing::warn!(%error, "cannot accept");
-                sleep(ACCEPT_BACKOFF).await;
-            }
-        }
-    }
-}
-
-/// The peer of this one accept has gone again; the listener is well.
-fn is_of_one_connection(error: &io::Error) -> bool {
-    use io::ErrorKind as Kind;
-    matches!(
-        error.kind(),
-        Kind::ConnectionAborted | Kind::ConnectionReset | Kind::Interrupted
-    )
 }
 
 async fn sweep(app: Arc<App>) -> std::convert::Infallible {

@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) journal: JournalConfig,
     pub(crate) migration: MigrationConfig,
     pub(crate) admin_token: Option<Secret>,
+    pub(crate) tls: Option<streamweld_tls::Listener>,
+    pub(crate) admin_tls: Option<streamweld_tls::Listener>,
     pub(crate) shutdown_grace: Duration,
     /// What a generation that begins now is held to.
     pub(crate) limits: Arc<Limits>,
@@ -34,6 +36,8 @@ impl Settings {
             journal: config.journal.clone(),
             migration: config.migration.clone(),
             admin_token: config.admin_token.clone(),
+            tls: config.tls.clone(),
+            admin_tls: config.admin_tls.clone(),
             shutdown_grace: config.shutdown_grace,
             limits: Arc::new(Limits {
                 event: streamweld_sse::Limits {

@@ -38,7 +38,7 @@ use crate::values::{
     backend_name, certificates, certified_name, credential, credential_header, dialect_route,
     duration, health_time, host_and_port, journal_file, journal_size, orphan_policy, password_file,
     path_pattern, positive_duration, presence_lease, script, script_file, secret, signing_keys,
-    size, times, two_addresses, url_prefix,
+    size, subject_header, times, two_addresses, url_prefix,
 };
 
 use self::file::SettingsFile;
@@ -244,6 +244,28 @@ pub(crate) struct Serve {
     #[arg(long, env = "STREAMWELD_ADMIN_TOKEN_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(secret))]
     pub(crate) admin_token_file: Option<Secret>,
 
+    /// PEM file with the certificate of the data listener, which then speaks TLS; read again when it changes
+    #[arg(long, env = "STREAMWELD_TLS_CERT_FILE", value_name = "FILE")]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+    /// PEM file with the key to it
+    #[arg(long, env = "STREAMWELD_TLS_KEY_FILE", value_name = "FILE")]
+    pub(crate) tls_key_file: Option<PathBuf>,
+    /// PEM file with the CA whose certificates clients need
+    #[arg(long, env = "STREAMWELD_TLS_CLIENT_CA_FILE", value_name = "FILE")]
+    pub(crate) tls_client_ca_file: Option<PathBuf>,
+    /// PEM file with the certificate of the admin listener, which then speaks TLS; read again when it changes
+    #[arg(long, env = "STREAMWELD_ADMIN_TLS_CERT_FILE", value_name = "FILE")]
+    pub(crate) admin_tls_cert_file: Option<PathBuf>,
+    /// PEM file with the key to it
+    #[arg(long, env = "STREAMWELD_ADMIN_TLS_KEY_FILE", value_name = "FILE")]
+    pub(crate) admin_tls_key_file: Option<PathBuf>,
+    /// PEM file with the CA whose certificates are needed there, but for probes
+    #[arg(long, env = "STREAMWELD_ADMIN_TLS_CLIENT_CA_FILE", value_name = "FILE")]
+    pub(crate) admin_tls_client_ca_file: Option<PathBuf>,
+    /// Connections of clients at once; others wait
+    #[arg(long, env = "STREAMWELD_MAX_CONNECTIONS", value_name = "N", default_value = "32768", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_connections: u32,
+
     /// Where the journal is: memory, or redis://HOST:PORT/N (rediss:// for TLS), redis+unix:///PATH, redis+sentinel://HOST:PORT,…/SERVICE or redis+cluster://HOST:PORT,… to share it with other replicas [default: memory]
     #[arg(
         long,
@@ -320,6 +342,10 @@ pub(crate) struct Serve {
     /// Header field that carries a credential, beside the usual ones (repeatable)
     #[arg(long, env = "STREAMWELD_CREDENTIAL_HEADER", value_name = "NAME", value_delimiter = ',', value_parser = credential_header)]
     pub(crate) credential_header: Vec<http::HeaderName>,
+    /// Header field in which the gateway says whom it has authenticated, in place of a credential; only the gateway may reach
+    /// the data listener then
+    #[arg(long, env = "STREAMWELD_TRUSTED_SUBJECT_HEADER", value_name = "NAME", value_parser = subject_header)]
+    pub(crate) trusted_subject_header: Option<http::HeaderName>,
     /// File with keys, one on each line: what other replicas need of a request to go on with its answer is sealed with
     /// them in the journal. The first seals, all of them open
     #[arg(long, env = "STREAMWELD_REQUEST_KEY_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(signing_keys))]
@@ -359,6 +385,12 @@ pub(crate) struct Serve {
     /// A connection that takes no byte for this long is closed
     #[arg(long, env = "STREAMWELD_WRITE_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = positive_duration)]
     pub(crate) write_timeout: Duration,
+    /// How long a client may send nothing of a request body before its answer has begun
+    #[arg(long, env = "STREAMWELD_BODY_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = positive_duration)]
+    pub(crate) body_timeout: Duration,
+    /// How long all waiting for one request body may take
+    #[arg(long, env = "STREAMWELD_BODY_TIME", value_name = "TIME", default_value = "10m", value_parser = positive_duration)]
+    pub(crate) body_time: Duration,
     /// Largest request body [default: no limit]
     #[arg(long, env = "STREAMWELD_MAX_REQUEST_BODY", value_name = "SIZE", value_parser = size)]
     pub(crate) max_request_body: Option<ByteSize>,

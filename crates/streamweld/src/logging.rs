@@ -107,3 +107,15 @@ fn panicked(info: &PanicHookInfo<'_>) {
     LINES.put(words.as_bytes());
     LINES.flush(PANICKED);
 }
+
+/// Tells of a panic where it was, and not in its own words: those may hold what it was about.
+pub(crate) fn tell_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        let place = place.as_deref().unwrap_or("unknown");
+        tracing::error!(
+            place,
+            "a fault of this program has ended a task; please report it"
+        );
+    }));
+}

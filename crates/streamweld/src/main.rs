@@ -17,6 +17,7 @@ mod serve;
 mod settings;
 mod signals;
 mod supervisor;
+mod tls;
 mod traces;
 mod values;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::pin::pin;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use streamweld_generation::{HealBounds, OrphanPolicy};
@@ -12,6 +12,7 @@ use streamweld_server::config::{
     EdgeConfig, GenerationConfig, JournalConfig, MigrationConfig, PageOrigin, ResumeUrlConfig,
 };
 use streamweld_server::{Config, Server};
+use streamweld_tls::Listener;
 use streamweld_upstream::fleet::{Credential, HealthCheck, Reach};
 use streamweld_upstream::{Protocol, UpstreamConfig, fleet};
 use tokio::runtime::{Builder, Runtime};
@@ -32,6 +33,7 @@ pub(crate) fn run(
     settings: Vec<Setting>,
 ) -> anyhow::Result<ExitCode> {
     let level = logging::start(&args.log)?;
+    logging::tell_panics();
     let (config, journal) = (config(&args)?, journal(&args)?);
     let runtime = runtime(args.threads)?;
     let relay = relay::settings(&args);
@@ -46,6 +48,7 @@ pub(crate) fn run(
 
 /// What the command line asks for.
 pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
+    let [tls, admin_tls] = crate::tls::listeners(args)?;
     Ok(Config {
         listen: args.listen,
         admin_listen: args.admin_listen,
@@ -92,11 +95,18 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
                 .iter()
                 .map(|name| name.as_str().to_owned())
                 .collect(),
+            trusted_subject_header: args
+                .trusted_subject_header
+                .as_ref()
+                .map(|name| name.as_str().to_owned()),
             ..GenerationConfig::default()
         },
         edge: EdgeConfig {
             heartbeat: args.heartbeat,
             write_timeout: args.write_timeout,
+            body_timeout: args.body_timeout,
+            body_time: args.body_time,
+            max_connections: usize::try_from(args.max_connections).unwrap_or(usize::MAX),
             max_request_body: args.max_request_body.map(|size| size.as_u64()),
             max_kept_body: bytes(args.max_kept_body.as_u64()),
             cors_origins: args.cors_origin.clone(),
@@ -109,6 +119,8 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             ..EdgeConfig::default()
         },
         admin_token: args.admin_token_file.clone(),
+        tls,
+        admin_tls,
         shutdown_grace: args.shutdown_grace,
         traces: traces::config(args)?,
     })
@@ -149,7 +161,9 @@ async fn serve(
     show(&config, &journal);
     warn_of_credentials(&config, &journal);
     show_relay(relay.as_ref());
+    warn_of(&config);
     show_traces(&config);
+    let schemes = [&config.tls, &config.admin_tls].map(scheme);
     let mut signals = Signals::new()?;
     let relay = relay::bind(relay).await?;
     let asked = relay.as_ref().map(|(relay, _)| relay.clone());
@@ -158,12 +172,16 @@ async fn serve(
     heal.total = heal.total.min(bytes(config.journal.total));
     let server = Server::bind_with(config, journal, heal).await?;
     let server = server.count_dropped_lines(logging::dropped);
-    info!("data listener on http://{}", server.data_addr()?);
+    info!("data listener on {}://{}", schemes[0], server.data_addr()?);
     if let Some((relay, listener)) = &relay {
         relay::show(relay, &server);
         info!("relay listener on {}", listener.addr()?);
     }
-    info!("admin listener on http://{}", server.admin_addr()?);
+    info!(
+        "admin listener on {}://{}",
+        schemes[1],
+        server.admin_addr()?
+    );
     let control = server.control();
     let mut reload = pin!(reload.run(control.clone()));
     let mut lives = pin!(supervisor::lives(server.admin_addr()?));
@@ -214,6 +232,37 @@ fn warn_of_credentials(config: &Config, journal: &journal::Settings) {
             "these are shown the caller's credential, which is not kept for other replicas: a request that has one goes on \
              at no other replica (gate credential); give the backends a credential of their own (credential_file), or set \
              --keep-credentials and --request-key-file"
+        );
+    }
+}
+
+fn scheme(tls: &Option<Listener>) -> &'static str {
+    match tls {
+        Some(_) => "https",
+        None => "http",
+    }
+}
+
+/// What may be meant, and is told all the same.
+fn warn_of(config: &Config) {
+    for (listener, tls) in [("data", &config.tls), ("admin", &config.admin_tls)] {
+        let expires = tls.as_ref().and_then(Listener::expires);
+        if expires.is_some_and(|at| at <= SystemTime::now()) {
+            warn!(
+                listener,
+                "its certificate has expired; clients that look will not connect"
+            );
+        }
+    }
+    let is_vouched = config.tls.as_ref().is_some_and(Listener::asks);
+    if config.generation.trusted_subject_header.is_some()
+        && !config.listen.ip().to_canonical().is_loopback()
+        && !is_vouched
+    {
+        warn!(
+            listen = %config.listen,
+            "whoever reaches the data listener can be anybody by trusted-subject-header; let nobody but the gateway reach it, \
+             or have it show a certificate (tls-client-ca-file)"
         );
     }
 }
@@ -308,12 +357,16 @@ fn show(config: &Config, journal: &journal::Settings) {
         durable_get = ?config.generation.durable_get,
         dialects = ?config.generation.dialects.iter().map(ToString::to_string).collect::<Vec<_>>(),
         credential_headers = ?config.generation.credential_headers,
+        trusted_subject_header = config.generation.trusted_subject_header.as_deref().unwrap_or("none"),
         "generations"
     );
     info!(
         heartbeat = time(config.edge.heartbeat),
         compress = ?config.edge.compress,
         write_timeout = time(config.edge.write_timeout),
+        body_timeout = time(config.edge.body_timeout),
+        body_time = time(config.edge.body_time),
+        max_connections = config.edge.max_connections,
         max_request_body = limit(config.edge.max_request_body),
         max_kept_body = show_size(config.edge.max_kept_body as u64),
         admin_token = if config.admin_token.is_some() {

@@ -13,8 +13,8 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use http::HeaderName;
 use serde_json::{Map, Value};
-use streamweld_generation::OrphanPolicy;
 use streamweld_generation::migration::Policy;
+use streamweld_generation::{CredentialHeaders, OrphanPolicy};
 use streamweld_journal::StreamId;
 use streamweld_journal_redis::{RedisUrl, UrlError};
 use streamweld_mock::{BadScript, Script};
@@ -371,6 +371,18 @@ pub(crate) fn certificates(file: PathBuf) -> Result<PathBuf, String> {
         Ok(_) => Ok(file),
         Err(error) => Err(format!("{:#}", anyhow::Error::from(error))),
     }
+}
+
+/// A field in which a gateway names a person: none that a client or a hop has a use for.
+pub(crate) fn subject_header(text: &str) -> Result<HeaderName, String> {
+    let name = credential_header(text)?;
+    let taken = ["accept", "content-type", "cookie", "host", "origin"];
+    if taken.contains(&name.as_str()) || CredentialHeaders::BUILT_IN.contains(&name.as_str()) {
+        return Err(
+            "it has a meaning of its own; let the gateway use another, such as x-user".to_owned(),
+        );
+    }
+    Ok(name)
 }
 
 /// The key in a file that an inference server wants. Those that can be examined all take it in one way.

@@ -29,6 +29,8 @@ pub struct UpstreamConfig {
     /// PEM file with certificates to trust besides the system's. TLS peers are always verified;
     /// this is the way to a private authority. Default none.
     pub extra_ca_file: Option<PathBuf>,
+    /// PEM files with a certificate to show to whoever asks for one, and the key to it. Default none.
+    pub client_certificate: Option<(PathBuf, PathBuf)>,
     /// Sends small writes at once. Default on; off saves packets of large uploads in many pieces.
     pub tcp_nodelay: bool,
     /// Idle time after which the kernel probes whether the peer still exists. A half-open
@@ -54,6 +56,7 @@ impl Default for UpstreamConfig {
             pool_max_idle: 64,
             protocol: Protocol::Auto,
             extra_ca_file: None,
+            client_certificate: None,
             tcp_nodelay: true,
             tcp_keepalive: Some(Duration::from_secs(15)),
             max_response_head: 64 * 1024,
@@ -105,6 +108,9 @@ pub enum ConfigError {
     /// `max_response_head` is below 8 KiB.
     #[error("the largest response head must be at least 8 KiB")]
     ResponseHead,
+    /// `client_certificate` cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] streamweld_tls::FileError),
     /// TLS cannot be set up at all.
     #[error("cannot set up TLS")]
     Tls(#[source] rustls::Error),

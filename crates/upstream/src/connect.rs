@@ -19,6 +19,7 @@ use hyper_util::client::legacy::connect::dns::{GaiAddrs, GaiResolver, Name};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use streamweld_tls::pem;
 use tokio_rustls::TlsConnector;
 use tower::{Service, ServiceExt};
 
@@ -72,11 +73,16 @@ impl Connector {
         let tls = |alpn: &[&[u8]]| -> Result<TlsConnector, ConfigError> {
             // The provider is named, so that no process-wide default is needed.
             let provider = Arc::new(rustls::crypto::ring::default_provider());
-            let mut tls = ClientConfig::builder_with_provider(provider)
+            let tls = ClientConfig::builder_with_provider(provider)
                 .with_safe_default_protocol_versions()
                 .map_err(ConfigError::Tls)?
-                .with_root_certificates(Arc::clone(&roots))
-                .with_no_client_auth();
+                .with_root_certificates(Arc::clone(&roots));
+            let mut tls = match &config.client_certificate {
+                None => tls.with_no_client_auth(),
+                Some((certificate, key)) => tls
+                    .with_client_auth_cert(pem::certificates(certificate)?, pem::key(key)?)
+                    .map_err(ConfigError::Tls)?,
+            };
             tls.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
             Ok(Arc::new(tls).into())
         };

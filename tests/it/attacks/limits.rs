@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use streamweld_mock::Script;
 use streamweld_tests::frames::{END_HEADERS, END_STREAM, Frame, block, kind, open, request};
-use streamweld_tests::{CHAT, Client, End, Harness, Setup, Wire, patience};
-use tokio::io::AsyncReadExt;
+use streamweld_tests::{CHAT, Client, End, Harness, Response, Setup, Wire, metric, patience};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::sleep;
 
 use super::{assert_serves, start};
 
@@ -208,4 +209,88 @@ async fn row_14_who_reads_nothing_of_a_plain_answer_is_cut_off() {
     assert_serves(&harness.client).await;
     let (_, end) = harness.client.chat().await.all().await;
     assert_eq!(end, End::Proper);
+}
+
+/// A body that stands still, and one that trickles in: each is told, whoever waits for it, and its connection is closed.
+#[tokio::test(flavor = "multi_thread")]
+async fn row_14_bodies_that_come_too_slowly_are_refused() {
+    for (kept, path) in [
+        (false, "/v1/chat/completions"),
+        (true, "/v1/chat/completions"),
+        (false, "/echo"),
+    ] {
+        let harness = Setup::new(Script::tokens(3))
+            .config(move |config| {
+                // What is open to the backend is in use.
+                config.upstream.pool_max_idle = 0;
+                config.edge.body_timeout = Duration::from_millis(1500);
+                config.edge.body_time = Duration::from_secs(3);
+                if kept {
+                    let policy = streamweld_generation::migration::Policy::Exact;
+                    config.migration.groups.insert("g".to_owned(), policy);
+                    config.backends[0].group = Some("g".to_owned());
+                }
+            })
+            .start()
+            .await;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{{"
+        );
+        for trickles in [false, true] {
+            let (mut reading, mut writing) =
+                harness.client.begin(head.as_bytes()).await.into_split();
+            let trickle = async {
+                while trickles && writing.write_all(b" ").await.is_ok() {
+                    sleep(Duration::from_millis(200)).await;
+                }
+                std::future::pending::<()>().await;
+            };
+            let mut rest = Vec::new();
+            tokio::select! {
+                read = patience(reading.read_to_end(&mut rest)) => drop(read),
+                () = trickle => {}
+            }
+            let answer = String::from_utf8_lossy(&rest);
+            assert!(answer.starts_with("HTTP/1.1 408"), "{path}: {answer}");
+            assert!(answer.contains("request_timeout"), "{path}: {answer}");
+            assert!(answer.contains("connection: close"), "{path}: {answer}");
+        }
+        let gone = harness.mock.recorder().wait_open_connections(0).await;
+        gone.expect("its backend is let go");
+        assert_serves(&harness.client).await;
+    }
+}
+
+/// Connections beyond the most wait, and are served when there is room; operators have room of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn row_14_connections_beyond_the_most_wait() {
+    let harness = Setup::new(Script::tokens(3))
+        .config(|config| config.edge.max_connections = 3)
+        .start()
+        .await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let begun = "POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\n1";
+        held.push(Wire::open(&harness.client, begun).await);
+    }
+    let open = r#"streamweld_connections{listener="data"}"#;
+    until(|| async { metric(&harness.admin, open).await == 3 }).await;
+    let asked = harness.client.request("GET", "/echo", "");
+    let waits = harness.client.begin(&asked).await;
+    assert_eq!(harness.admin.get("/readyz").await.status, 200);
+    assert_eq!(metric(&harness.admin, open).await, 3);
+    let mut byte = [0];
+    assert!(waits.try_read(&mut byte).is_err(), "it is not answered yet");
+    held.pop();
+    let answer = patience(Response::read(waits)).await.expect("answered");
+    assert_eq!(answer.status, 200);
+}
+
+async fn until<F: Future<Output = bool>>(is_so: impl Fn() -> F) {
+    let reached = async {
+        while !is_so().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    patience(reached).await;
 }

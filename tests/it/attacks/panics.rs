@@ -28,6 +28,8 @@ async fn row_32_a_panic_for_a_caller_ends_its_connection_alone() {
         let answer = patience(Response::read(stream)).await;
         assert!(answer.is_none(), "its connection is closed");
     }
+    let counted = r#"streamweld_panics_total{task="connection"}"#;
+    assert_eq!(metric(&harness.admin, counted).await, 3);
     harness.mock.gates().release("go");
     assert_eq!(running.body.rest().await.1, End::Proper);
     assert_eq!(harness.client.events(&id).await.all().await.1, End::Proper);
@@ -58,6 +60,8 @@ async fn row_32_a_panic_in_a_producer_ends_its_stream_alone() {
     assert_eq!(harness.client.get(&path).await.status, 404);
     let running = metric(&harness.admin, "streamweld_generations_active").await;
     assert_eq!(running, 0, "nothing of it is left");
+    let counted = r#"streamweld_panics_total{task="producer"}"#;
+    assert_eq!(metric(&harness.admin, counted).await, 1);
     // Nobody reads the backend any more.
     let closed = harness.mock.recorder().wait_closed(0).await;
     closed.expect("its connection is closed");

@@ -2,7 +2,8 @@
 //!
 //! A generation is put there before its log is opened or adopted, so that whoever finds this process dead finds the
 //! generation. It is taken off a moment after its end, together with others. One that was taken from this process stays until
-//! that was seen to stand in Redis: should it be lost, the log names this process as its writer again.
+//! that was seen to stand in Redis, and is remembered for some time then: should it be lost, the log names this process as its
+//! writer again.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,6 +23,8 @@ enum Is {
     There,
     /// Another process has it, as far as is known.
     Taken,
+    /// The same, and it was seen to stand then. It is on the list no more.
+    Gone(Instant),
     /// Since then it is not known whether this process writes it.
     Open(Instant),
 }
@@ -53,15 +56,15 @@ impl Listed {
         }
     }
 
-    /// Whether it was taken, and that has not been seen to stand.
-    pub(super) fn is_taken(&self, id: StreamId) -> bool {
-        self.each.get(&id) == Some(&Is::Taken)
+    /// Whether it was taken, rather than ended here.
+    pub(super) fn was_taken(&self, id: StreamId) -> bool {
+        matches!(self.each.get(&id), Some(Is::Taken | Is::Gone(_)))
     }
 
     /// That it was taken stands, and it is off the list.
     pub(super) fn seen_taken(&mut self, id: StreamId) {
-        if self.is_taken(id) {
-            self.each.remove(&id);
+        if let Some(is @ Is::Taken) = self.each.get_mut(&id) {
+            *is = Is::Gone(Instant::now());
         }
     }
 
@@ -84,7 +87,7 @@ impl Listed {
 
     /// Whether it was put there, or is about to be, as one of this process.
     pub(crate) fn has(&self, id: StreamId) -> bool {
-        self.each.get(&id).is_some_and(|is| *is != Is::Taken)
+        matches!(self.each.get(&id), Some(Is::There | Is::Open(_)))
     }
 
     /// Others may have taken off it what this process still writes.
@@ -92,7 +95,8 @@ impl Listed {
         self.doubted = true;
     }
 
-    /// What makes the list that of `live`. What is in the open for as long as `longest` has no log any more.
+    /// What makes the list that of `live`. What is in the open, or was taken, for as long as `longest`
+    /// has no log any more.
     pub(super) fn changes(
         &self,
         live: impl IntoIterator<Item = StreamId>,
@@ -104,7 +108,7 @@ impl Listed {
         let over = self.each.iter().filter(|(id, is)| match is {
             Is::There => !is_live(**id),
             Is::Taken => false,
-            Is::Open(since) => since.elapsed() > longest,
+            Is::Gone(since) | Is::Open(since) => since.elapsed() > longest,
         });
         Changes {
             add: live.into_iter().filter(is_missing).collect(),
@@ -115,8 +119,12 @@ impl Listed {
     /// They were made.
     pub(super) fn made(&mut self, changes: &Changes) {
         self.doubted = false;
-        let add = changes.add.iter();
-        self.each.extend(add.map(|id| (*id, Is::There)));
+        for id in &changes.add {
+            // It may have been taken meanwhile.
+            if !self.was_taken(*id) {
+                self.each.insert(*id, Is::There);
+            }
+        }
         for id in &changes.remove {
             self.each.remove(id);
         }
@@ -180,18 +188,44 @@ mod tests {
         listed.begin(id);
         listed.there(id);
         listed.taken(id);
-        assert!(listed.is_taken(id) && !listed.has(id));
+        assert!(listed.was_taken(id) && !listed.has(id));
         assert_eq!(listed.all_taken(), [id]);
         assert_eq!(changes(&mut listed, &[]), Changes::default());
         assert!(listed.any_taken());
         listed.seen_taken(id);
         assert!(!listed.any_taken());
+        // What was seen may be lost yet.
+        assert!(listed.was_taken(id) && !listed.has(id));
+        assert_eq!(changes(&mut listed, &[]), Changes::default());
         // Adopted again, it is as if it had not been taken.
         listed.begin(id);
-        listed.taken(id);
-        assert_eq!(changes(&mut listed, &[id]), add(&[id]));
+        listed.there(id);
+        assert_eq!(changes(&mut listed, &[id]), Changes::default());
         assert!(listed.has(id));
         assert_eq!(changes(&mut listed, &[]), remove(&[id]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_taken_while_the_list_was_changed_is_not_forgotten() {
+        let (mut listed, id) = (Listed::default(), StreamId::generate(SystemTime::now()));
+        listed.begin(id);
+        listed.there(id);
+        listed.doubt();
+        let under_way = listed.changes([id], |_| true, LONGEST);
+        listed.taken(id);
+        listed.made(&under_way);
+        assert_eq!(listed.all_taken(), [id]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_taken_is_remembered_until_its_log_has_expired() {
+        let (mut listed, id) = (Listed::default(), StreamId::generate(SystemTime::now()));
+        listed.begin(id);
+        listed.taken(id);
+        listed.seen_taken(id);
+        tokio::time::advance(LONGEST + Duration::from_secs(1)).await;
+        assert_eq!(changes(&mut listed, &[]), remove(&[id]));
+        assert!(!listed.was_taken(id));
     }
 
     #[tokio::test(start_paused = true)]

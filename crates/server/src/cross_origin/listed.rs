@@ -26,7 +26,13 @@ pub(crate) enum Listed {
 }
 
 impl Listed {
-    pub(crate) fn of(list: &[PageOrigin], method: &Method, headers: &HeaderMap) -> Self {
+    /// `subject` is a field that no page may set: it is for the gateway to say.
+    pub(crate) fn of(
+        list: &[PageOrigin],
+        subject: Option<&str>,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Self {
         if list.is_empty() {
             return Self::Nobody;
         }
@@ -34,7 +40,7 @@ impl Listed {
         match (origins.next(), origins.next()) {
             (Some(origin), None) if list.iter().any(|one| one.as_str() == origin) => {
                 if is_preflight(method, headers) {
-                    Self::Preflight(origin.clone(), fields(headers))
+                    Self::Preflight(origin.clone(), fields(headers, subject))
                 } else {
                     Self::Page(origin.clone())
                 }
@@ -88,13 +94,20 @@ impl Listed {
 }
 
 /// The fields that a page wants to send: any that have names. A browser has taken out those that no page may set.
-fn fields(headers: &HeaderMap) -> Option<HeaderValue> {
+fn fields(headers: &HeaderMap, subject: Option<&str>) -> Option<HeaderValue> {
     let values = headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
     let values: Vec<&[u8]> = values.map(HeaderValue::as_bytes).collect();
     let value = HeaderValue::from_bytes(&values.join(&b", "[..])).ok()?;
     let is_name = |name: &str| name.trim().parse::<HeaderName>().is_ok();
     let fits = value.len() <= MAX_KEPT && value.to_str().ok()?.split(',').all(is_name);
-    fits.then_some(value)
+    let Some(subject) = subject.filter(|_| fits) else {
+        return fits.then_some(value);
+    };
+    let names = value.to_str().ok()?.split(',').map(str::trim);
+    let names: Vec<&str> = names
+        .filter(|name| !name.eq_ignore_ascii_case(subject))
+        .collect();
+    HeaderValue::from_str(&names.join(", ")).ok()
 }
 
 /// What the backend says to pages, but for the names that it exposes: two answers to one question would be none.

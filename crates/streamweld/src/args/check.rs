@@ -2,6 +2,7 @@
 
 mod backends;
 mod relay;
+mod tls;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -80,6 +81,7 @@ fn serve(args: &Serve, origin: &Origin<'_>) -> Vec<String> {
     faults.extend(journal(args, origin));
     faults.extend(in_memory(args, origin));
     faults.extend(relay::faults(args, origin));
+    faults.extend(tls::faults(args, origin));
     faults.extend(resume_urls(args, origin));
     faults.extend(spans(args, origin));
     if args.keep_credentials && args.request_key_file.is_none() {

@@ -1,5 +1,6 @@
 //! The commands that ask a running Streamweld, by its admin listener.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
@@ -7,7 +8,9 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use streamweld_journal::StreamId;
 use streamweld_server::config::Secret;
 
-use crate::values::{Url, backend_member, drain_time, positive_duration, secret, stream_id};
+use crate::values::{
+    Url, backend_member, certificates, drain_time, positive_duration, secret, stream_id,
+};
 
 /// Where it is, and how its answers are shown.
 #[derive(Clone, Debug, ClapArgs)]
@@ -25,6 +28,27 @@ pub(crate) struct Admin {
     /// File with its admin token
     #[arg(long, global = true, env = "STREAMWELD_ADMIN_TOKEN_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(secret))]
     pub(crate) admin_token_file: Option<Secret>,
+    /// PEM file with certificates to trust for it, besides the system's
+    #[arg(long, global = true, env = "STREAMWELD_ADMIN_CA_FILE", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(certificates))]
+    pub(crate) admin_ca_file: Option<PathBuf>,
+    /// PEM file with a certificate to show it
+    #[arg(
+        long,
+        global = true,
+        env = "STREAMWELD_ADMIN_CERT_FILE",
+        value_name = "FILE",
+        requires = "admin_key_file"
+    )]
+    pub(crate) admin_cert_file: Option<PathBuf>,
+    /// PEM file with the key to that
+    #[arg(
+        long,
+        global = true,
+        env = "STREAMWELD_ADMIN_KEY_FILE",
+        value_name = "FILE",
+        requires = "admin_cert_file"
+    )]
+    pub(crate) admin_key_file: Option<PathBuf>,
     /// For people, or what it has answered
     #[arg(long, global = true, value_enum, default_value = "table")]
     pub(crate) format: Format,

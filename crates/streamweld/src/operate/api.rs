@@ -37,7 +37,14 @@ impl Api {
             value
         });
         Ok(Self {
-            client: Client::new(UpstreamConfig::default())?,
+            client: Client::new(UpstreamConfig {
+                extra_ca_file: admin.admin_ca_file.clone(),
+                client_certificate: admin
+                    .admin_cert_file
+                    .clone()
+                    .zip(admin.admin_key_file.clone()),
+                ..UpstreamConfig::default()
+            })?,
             listener: Backend::named("admin listener", admin.admin.checked()?),
             token,
         })

@@ -1,12 +1,17 @@
 //! Which settings hold at once when they are read again.
 
 /// Those that a server takes while it runs ([`streamweld_server::Control::change`]), and the level of the log.
-const LIVE: [&str; 28] = [
+const LIVE: [&str; 36] = [
+    "admin_tls_cert_file",
+    "admin_tls_client_ca_file",
+    "admin_tls_key_file",
     "admin_token_file",
     "attempts",
     "backend",
     "backend_name",
     "between_tokens_timeout",
+    "body_time",
+    "body_timeout",
     "compress",
     "cors_origin",
     "dialect",
@@ -26,6 +31,9 @@ const LIVE: [&str; 28] = [
     "orphan_policy",
     "request_key_file",
     "shutdown_grace",
+    "tls_cert_file",
+    "tls_client_ca_file",
+    "tls_key_file",
     "url_lifetime",
     "url_prefix",
     "url_signing_key_file",

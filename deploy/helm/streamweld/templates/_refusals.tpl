@@ -61,6 +61,14 @@
 {{- end -}}
 {{- end -}}
 
+{{- range $of := list "tls" "adminTls" }}
+{{- $cert := get $v.files (printf "%sCert" $of) }}
+{{- $key := get $v.files (printf "%sKey" $of) }}
+{{- $ca := get $v.files (printf "%sClientCa" $of) }}
+{{- if or (ne (empty $cert.existingSecret) (empty $key.existingSecret)) (and (or $ca.existingSecret $ca.existingConfigMap) (not $cert.existingSecret)) -}}
+{{- $faults = append $faults (printf "TLS needs a certificate and the key to it; name both by files.%sCert and files.%sKey" $of $of) -}}
+{{- end -}}
+{{- end -}}
 {{- if and $v.admin.remote (not $v.files.adminToken.existingSecret) -}}
 {{- $faults = append $faults "admin.remote needs a token, or nobody is let in; name its Secret by files.adminToken.existingSecret" -}}
 {{- end -}}

@@ -59,7 +59,17 @@
   value: {{ printf "%s:%d" .Values.listenAddress (int .Values.ports.admin) | quote }}
 # Where `streamweld drain` and the other commands find it, in this container.
 - name: STREAMWELD_ADMIN
+  {{- if .Values.files.adminTlsCert.existingSecret }}
+  value: "https://localhost:{{ .Values.ports.admin }}"
+{{- if or .Values.files.adminTlsClientCa.existingSecret .Values.files.adminTlsClientCa.existingConfigMap }}
+- name: STREAMWELD_ADMIN_CERT_FILE
+  value: {{ include "streamweld.filesPath" . }}/admin-tls-cert
+- name: STREAMWELD_ADMIN_KEY_FILE
+  value: {{ include "streamweld.filesPath" . }}/admin-tls-key
+{{- end }}
+  {{- else }}
   value: "http://127.0.0.1:{{ .Values.ports.admin }}"
+  {{- end }}
 {{- with .Values.journal }}
 {{- if .url }}
 - name: STREAMWELD_JOURNAL
