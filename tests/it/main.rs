@@ -41,6 +41,7 @@ mod resume;
 mod resume_url;
 mod retry_join;
 mod rounds;
+mod sessions;
 mod settings;
 mod shutdown;
 mod smuggling;

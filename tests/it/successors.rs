@@ -10,4 +10,5 @@ mod points;
 mod races;
 mod rolling;
 mod scene;
+mod sessions;
 mod takeover;

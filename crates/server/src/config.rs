@@ -201,6 +201,9 @@ pub struct EdgeConfig {
     pub heartbeat: Duration,
     /// A connection that accepts no byte for this long while there is something to write is closed. Default 30 s.
     pub write_timeout: Duration,
+    /// How long a read session may hold its connection; then it is told, and its client comes back. Default none. Worth it
+    /// where connections have to be spread anew over replicas, or something on the way cuts old ones without a word.
+    pub session_max_age: Option<Duration>,
     /// How long the head of a request may take. Default 30 s.
     pub header_timeout: Duration,
     /// Largest head of a request. Default 64 KiB. It bounds the write buffer of a connection as well.
@@ -228,6 +231,7 @@ impl Default for EdgeConfig {
         Self {
             heartbeat: Duration::from_secs(15),
             write_timeout: Duration::from_secs(30),
+            session_max_age: None,
             header_timeout: Duration::from_secs(30),
             max_head: 64 << 10,
             max_request_body: None,

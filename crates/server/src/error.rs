@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
 };
 use http::{Response, StatusCode};
 use serde::Serialize;
@@ -47,6 +47,7 @@ pub enum ErrorCode {
     OwnerLost,
     RequestTooLarge,
     ShuttingDown,
+    StartBeyondEnd,
     StreamExpired,
     StreamNotFound,
     Unauthorized,
@@ -54,7 +55,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in the order of the alphabet.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::AlreadyTerminal,
         Self::BackendBadResponse,
         Self::BackendNotFound,
@@ -84,6 +85,7 @@ impl ErrorCode {
         Self::OwnerLost,
         Self::RequestTooLarge,
         Self::ShuttingDown,
+        Self::StartBeyondEnd,
         Self::StreamExpired,
         Self::StreamNotFound,
         Self::Unauthorized,
@@ -122,6 +124,7 @@ impl ErrorCode {
             Self::OwnerLost => "owner_lost",
             Self::RequestTooLarge => "request_too_large",
             Self::ShuttingDown => "shutting_down",
+            Self::StartBeyondEnd => "start_beyond_end",
             Self::StreamExpired => "stream_expired",
             Self::StreamNotFound => "stream_not_found",
             Self::Unauthorized => "unauthorized",
@@ -152,6 +155,7 @@ impl ErrorCode {
             | Self::NotOwner => StatusCode::CONFLICT,
             Self::CursorExpired | Self::StreamExpired => StatusCode::GONE,
             Self::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::StartBeyondEnd => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
             Self::BackendBadResponse | Self::BackendUnreachable => StatusCode::BAD_GATEWAY,
@@ -198,7 +202,17 @@ impl Error {
 
     /// Its response has these fields too.
     pub(crate) fn with_fields(mut self, fields: HeaderMap) -> Self {
-        self.fields = Some(Box::new(fields));
+        match &mut self.fields {
+            Some(ours) => ours.extend(fields),
+            None => self.fields = Some(Box::new(fields)),
+        }
+        self
+    }
+
+    /// Its response has this field too.
+    pub(crate) fn with_field(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        let fields = self.fields.get_or_insert_default();
+        fields.insert(name, value);
         self
     }
 

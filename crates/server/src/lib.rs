@@ -59,6 +59,7 @@ mod responses;
 mod route;
 mod sending;
 mod server;
+mod sessions;
 mod settings;
 mod source;
 mod state;

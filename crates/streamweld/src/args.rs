@@ -359,6 +359,9 @@ pub(crate) struct Serve {
     /// A connection that takes no byte for this long is closed
     #[arg(long, env = "STREAMWELD_WRITE_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = positive_duration)]
     pub(crate) write_timeout: Duration,
+    /// Longest time that a read session holds its connection; the client comes back [default: no limit]
+    #[arg(long, env = "STREAMWELD_SESSION_MAX_AGE", value_name = "TIME", value_parser = positive_duration)]
+    pub(crate) session_max_age: Option<Duration>,
     /// Largest request body [default: no limit]
     #[arg(long, env = "STREAMWELD_MAX_REQUEST_BODY", value_name = "SIZE", value_parser = size)]
     pub(crate) max_request_body: Option<ByteSize>,

@@ -97,6 +97,7 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
         edge: EdgeConfig {
             heartbeat: args.heartbeat,
             write_timeout: args.write_timeout,
+            session_max_age: args.session_max_age,
             max_request_body: args.max_request_body.map(|size| size.as_u64()),
             max_kept_body: bytes(args.max_kept_body.as_u64()),
             cors_origins: args.cors_origin.clone(),
@@ -291,6 +292,7 @@ fn show(config: &Config, journal: &journal::Settings) {
         heartbeat = time(config.edge.heartbeat),
         compress = ?config.edge.compress,
         write_timeout = time(config.edge.write_timeout),
+        session_max_age = perhaps(config.edge.session_max_age),
         max_request_body = limit(config.edge.max_request_body),
         max_kept_body = show_size(config.edge.max_kept_body as u64),
         admin_token = if config.admin_token.is_some() {
