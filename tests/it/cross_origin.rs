@@ -11,7 +11,8 @@ const PATH: &str = "/v1/chat/completions";
 const UNKNOWN: &str = "01arz3ndektsv4rrffq69g5fav";
 const ALLOW: &str = "access-control-allow-origin";
 const EXPOSE: &str = "access-control-expose-headers";
-const OURS: &str = "X-Streamweld-Stream-Id, X-Streamweld-Durability, X-Streamweld-Request-Id, X-Streamweld-Resume-Url";
+const OURS: &str = "X-Streamweld-Stream-Id, X-Streamweld-Durability, X-Streamweld-Request-Id, X-Streamweld-Resume-Url, \
+     X-Streamweld-Tail, X-Streamweld-Verdict";
 /// What a backend that echoes origins says to a page of `https://app.example`.
 const ECHOED: [(&str, &str); 6] = [
     (ALLOW, "https://app.example"),

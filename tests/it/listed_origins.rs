@@ -9,7 +9,8 @@ const APP: &str = "https://app.example";
 const OTHER: &str = "https://other.example";
 const ALLOW: &str = "access-control-allow-origin";
 const EXPOSE: &str = "access-control-expose-headers";
-const OURS: &str = "X-Streamweld-Stream-Id, X-Streamweld-Durability, X-Streamweld-Request-Id, X-Streamweld-Resume-Url";
+const OURS: &str = "X-Streamweld-Stream-Id, X-Streamweld-Durability, X-Streamweld-Request-Id, X-Streamweld-Resume-Url, \
+     X-Streamweld-Tail, X-Streamweld-Verdict";
 /// What the backend says, to somebody else.
 const SAID: [(&str, &str); 7] = [
     (ALLOW, OTHER),

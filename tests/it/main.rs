@@ -43,6 +43,7 @@ mod resume_url;
 mod retry_join;
 mod rounds;
 mod secured;
+mod sessions;
 mod settings;
 mod shutdown;
 mod smuggling;

@@ -389,6 +389,7 @@ async fn the_head_is_the_backends_but_for_what_a_durable_response_says_itself() 
             "x-streamweld-durability",
             "x-streamweld-request-id",
             "x-streamweld-stream-id",
+            "x-streamweld-verdict",
         ]
     );
     assert_eq!(attached.header("content-type"), Some("text/event-stream"));

@@ -11,5 +11,6 @@ mod points;
 mod races;
 mod rolling;
 mod scene;
+mod sessions;
 mod takeover;
 mod traced;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use streamweld_journal::{Follow, Reader, Seq, Step, View, Window};
+use streamweld_journal::{Follow, Listing, Reader, Seq, Step, View, Window};
 
 use crate::handle::Handle;
 
@@ -75,13 +75,29 @@ impl Attached {
     /// The next run of whole blocks, at most `max` bytes but at least one entry.
     pub fn poll_next(&mut self, cx: &mut Context<'_>, max: usize) -> Poll<Step> {
         let step = self.reader.poll_next(cx, max);
-        if let (Poll::Ready(Step::Run { .. }), Some(presence)) = (&step, &mut self.presence) {
+        self.mark(&step);
+        step
+    }
+
+    /// The same with where the entries of the run lie; see [`Reader::poll_listed`].
+    pub fn poll_listed(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        listing: &mut Listing,
+    ) -> Poll<Step> {
+        let step = self.reader.poll_listed(cx, max, listing);
+        self.mark(&step);
+        step
+    }
+
+    fn mark(&mut self, step: &Poll<Step>) {
+        if let (Poll::Ready(Step::Run { .. }), Some(presence)) = (step, &mut self.presence) {
             if !presence.marked {
                 presence.marked = true;
                 presence.handle.mark_served();
             }
         }
-        step
     }
 
     /// The reader itself.

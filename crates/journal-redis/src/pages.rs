@@ -11,7 +11,7 @@
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use redis::Value;
 use streamweld_journal::{
@@ -76,8 +76,8 @@ impl Pages {
         let whole = WindowConfig {
             max_bytes: usize::MAX,
         };
-        // Nobody asks a page for times.
-        let page = Window::new(self.id, Epoch::FIRST, UNIX_EPOCH, whole);
+        // Times are counted from the beginning of a window, and no entry is older than its generation.
+        let page = Window::new(self.id, Epoch::FIRST, self.id.time(), whole);
         page.charge_to(Some(inner.table().meter()));
         // Whatever stands before what is committed is at the level.
         let mut place = Place::at(wanted, true);

@@ -1,5 +1,6 @@
 //! Where a reader stands, and how that is written: `<stream_id>:<seq>`, or `<stream_id>:<seq>~<epoch>`
-//! once the epoch is above 1.
+//! once the epoch is above 1. A reader that wants so many entries or bytes only has what is [left](Left) of that behind
+//! it: `:<count>:<bytes>`.
 //!
 //! A cursor comes back from strangers, as `Last-Event-ID`, beside ids that other servers made up.
 //! So the reading answers two questions: is it one of ours at all, and if it is, is it exactly what
@@ -22,8 +23,19 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Reads a cursor as it came in a header or a query.
+    /// Reads a cursor as it came in a header or a query. One that says what is left names a place all the same.
+    ///
+    /// # Errors
+    /// It is none that was ever given out.
     pub fn parse(text: &[u8]) -> Result<Self, CursorError> {
+        Self::parse_with_left(text).map(|(cursor, _)| cursor)
+    }
+
+    /// The same, with what is left where it says that.
+    ///
+    /// # Errors
+    /// It is none that was ever given out.
+    pub fn parse_with_left(text: &[u8]) -> Result<(Self, Left), CursorError> {
         let Some((id, [b':', place @ ..])) = text.split_at_checked(ID_LEN) else {
             return Err(CursorError::Foreign);
         };
@@ -34,6 +46,12 @@ impl Cursor {
                 Err(_) => CursorError::Foreign,
             },
         })?;
+        let mut fields = place.splitn(2, |&byte| byte == b':');
+        let place = fields.next().unwrap_or_default();
+        let left = match fields.next() {
+            None => Left::default(),
+            Some(text) => Left::parse(text).ok_or(CursorError::Malformed)?,
+        };
         let mut parts = place.splitn(2, |&byte| byte == b'~');
         let seq = parts
             .next()
@@ -43,7 +61,69 @@ impl Cursor {
             None => Epoch::FIRST,
             Some(text) => parse_epoch(text).ok_or(CursorError::Malformed)?,
         };
-        Ok(Self { stream, seq, epoch })
+        Ok((Self { stream, seq, epoch }, left))
+    }
+}
+
+/// What a reader that wants so many entries or bytes only may still be given. The default is a reader without a bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Left {
+    /// So many entries.
+    pub count: Option<u64>,
+    /// So many bytes.
+    pub bytes: Option<u64>,
+}
+
+impl Left {
+    /// Nothing at all.
+    pub const NOTHING: Self = Self {
+        count: Some(0),
+        bytes: Some(0),
+    };
+
+    /// Whether there is no bound, so that nothing is written.
+    #[must_use]
+    pub fn is_unbounded(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Whether there is a bound that was come to.
+    #[must_use]
+    pub fn is_nothing(self) -> bool {
+        self.count == Some(0) || self.bytes == Some(0)
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        let mut fields = text.splitn(2, |&byte| byte == b':');
+        let count = bound(fields.next()?)?;
+        let bytes = bound(fields.next()?)?;
+        let left = Self { count, bytes };
+        // It is not written then.
+        (!left.is_unbounded()).then_some(left)
+    }
+}
+
+/// What stands behind the place in a cursor; nothing without a bound.
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_unbounded() {
+            return Ok(());
+        }
+        for bound in [self.count, self.bytes] {
+            match bound {
+                Some(left) => write!(f, ":{left}")?,
+                None => f.write_str(":-")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One bound: `-` where there is none.
+fn bound(text: &[u8]) -> Option<Option<u64>> {
+    match text {
+        b"-" => Some(None),
+        digits => decimal(digits).map(Some),
     }
 }
 
@@ -134,6 +214,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_stands_behind_the_place() {
+        for (text, count, bytes) in [
+            ("7:3:100", Some(3), Some(100)),
+            ("7~2:3:-", Some(3), None),
+            ("0:-:18446744073709551615", None, Some(u64::MAX)),
+            ("7:0:0", Some(0), Some(0)),
+        ] {
+            let text = format!("{ID}:{text}");
+            let left = Left { count, bytes };
+            let (cursor, read) = Cursor::parse_with_left(text.as_bytes()).expect("is read");
+            assert_eq!(read, left, "{text}");
+            assert_eq!(format!("{cursor}{left}"), text);
+            assert_eq!(Cursor::parse(text.as_bytes()), Ok(cursor));
+        }
+        assert!(Left::NOTHING.is_nothing() && !Left::default().is_nothing());
+    }
+
+    #[test]
     fn ours_by_shape_but_never_written() {
         for place in [
             "",
@@ -158,6 +256,15 @@ mod tests {
             "1~2~3",
             "~2",
             "1,2",
+            "1:",
+            "1:2",
+            "1:2:",
+            "1::2",
+            "1:-:-",
+            "1:02:3",
+            "1:2:3:4",
+            "1:2:3~2",
+            ":2:3",
             "one",
             "1\n",
             "\u{663}",

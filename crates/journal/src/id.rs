@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Names one generation. `Display` writes the canonical form.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,6 +55,12 @@ impl StreamId {
             value = value << 5 | u128::from(digit);
         }
         Ok(Self(value))
+    }
+
+    /// The milliseconds that it was made at.
+    pub fn time(self) -> SystemTime {
+        let millis = u64::try_from(self.0 >> RANDOM_BITS).expect("48 bits");
+        UNIX_EPOCH + Duration::from_millis(millis)
     }
 
     /// The canonical text, without an allocation.

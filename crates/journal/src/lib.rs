@@ -47,7 +47,7 @@ pub use contract::{
     Key, Notice, Open, OpenRefusal, Order, Ordered, Outcome, Ownerless, Refusal, Replica, Tail,
     Unreachable, Usage, Word,
 };
-pub use cursor::{Cursor, CursorError, parse_seq};
+pub use cursor::{Cursor, CursorError, Left, parse_seq};
 pub use earlier::{Earlier, Page};
 pub use id::{IdText, ParseIdError, StreamId};
 pub use kept::{Keeping, Kept};
@@ -57,6 +57,6 @@ pub use reader::{Gone, Reader, Step};
 pub use types::{Closed, Epoch, Kind, Seq, Terminal, TerminalParts, UnknownKind, View};
 pub use until::window_until;
 pub use window::{
-    Batch, Digest, Entry, EntryBytes, Marks, Meter, MirrorError, Mirrored, Staging, Window,
-    WindowConfig,
+    Batch, Digest, Entry, EntryBytes, Listed, Listing, Marks, Meter, MirrorError, Mirrored,
+    Staging, Window, WindowConfig,
 };

@@ -23,7 +23,7 @@ use crate::contract::Call;
 use crate::cursor::Cursor;
 use crate::earlier::Page;
 use crate::types::{Closed, Epoch, Seq, Terminal, View};
-use crate::window::{Ticket, Window};
+use crate::window::{Listing, Ticket, Window};
 
 /// Reads one window from one place on. See the module.
 pub struct Reader {
@@ -131,14 +131,37 @@ impl Reader {
     /// given again when polled again. When pending, the waker of `cx` is woken once something changes;
     /// a reader polled again keeps its one place in the queue.
     pub fn poll_next(&mut self, cx: &mut Context<'_>, max: usize) -> Poll<Step> {
+        self.poll_step(cx, max, None)
+    }
+
+    /// The same for one that looks at each entry: with a [`Step::Run`] comes where its entries lie. What is not committed
+    /// is waited for, also while the window is exposed, so that every entry has its place.
+    pub fn poll_listed(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        listing: &mut Listing,
+    ) -> Poll<Step> {
+        self.poll_step(cx, max, Some(listing))
+    }
+
+    fn poll_step(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        mut listing: Option<&mut Listing>,
+    ) -> Poll<Step> {
         loop {
             if self.behind.is_some() {
-                if let Some(step) = ready!(self.poll_behind(cx, max)) {
+                if let Some(step) = ready!(self.poll_behind(cx, max, listing.as_deref_mut())) {
                     return Poll::Ready(step);
                 }
             }
             let (cursor, ticket) = (&mut self.cursor, &mut self.ticket);
-            let step = self.window.poll_next(cx, cursor, ticket, self.view, max);
+            let listed = listing.as_deref_mut();
+            let step = self
+                .window
+                .poll_next(cx, cursor, ticket, self.view, max, listed);
             if !matches!(step, Poll::Ready(Step::Overtaken { .. })) || !self.ask() {
                 return step;
             }
@@ -179,12 +202,19 @@ impl Reader {
     }
 
     /// The next step from a page. `None`: it is read, and the window is looked at again.
-    fn poll_behind(&mut self, cx: &mut Context<'_>, max: usize) -> Poll<Option<Step>> {
+    fn poll_behind(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        listing: Option<&mut Listing>,
+    ) -> Poll<Option<Step>> {
         if let Err(Gone { earliest }) = ready!(self.poll_page(cx)) {
             return Poll::Ready(Some(Step::Overtaken { earliest }));
         }
         let step = match &self.behind {
-            Some(Behind::Given(page)) => page.next_of_page(&mut self.cursor, self.view, max),
+            Some(Behind::Given(page)) => {
+                page.next_of_page(&mut self.cursor, self.view, max, listing)
+            }
             Some(Behind::Asked(_)) | None => None,
         };
         // An end is told by the window, which has every last entry.

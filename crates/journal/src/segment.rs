@@ -15,7 +15,7 @@ use bytes::Bytes;
 use crate::types::{Epoch, Kind, Seq, View};
 
 /// One entry in the index of its block: where it ends, what it is, and when it came.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     /// End offset in the upper 29 bits, kind in the lower 3.
     end_and_kind: u32,
@@ -225,6 +225,11 @@ impl Part<'_> {
 
     pub(crate) fn slot(&self, seq: Seq) -> Slot {
         self.slots[self.offset(seq)]
+    }
+
+    /// The index of several entries.
+    pub(crate) fn slots(&self, from: Seq, through: Seq) -> &[Slot] {
+        &self.slots[self.offset(from)..=self.offset(through)]
     }
 
     /// The bytes of one entry, with id line and blank line.

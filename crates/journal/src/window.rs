@@ -19,6 +19,7 @@ mod beside;
 mod blocks;
 mod copies;
 mod digest;
+mod listing;
 mod meter;
 mod mirror;
 mod next;
@@ -44,6 +45,7 @@ pub(crate) use waiters::Ticket;
 
 pub use batch::{Batch, Entry, EntryBytes};
 pub use digest::Digest;
+pub use listing::{Listed, Listing};
 pub use meter::Meter;
 pub use mirror::{MirrorError, Mirrored};
 pub use staging::Staging;
@@ -266,6 +268,12 @@ impl Window {
         self.lock().time_of(seq)
     }
 
+    /// The first entry that is held, committed and no earlier than `time`; one behind the last where there is none. Where
+    /// clocks went back there may be several such places: this is one of them.
+    pub fn first_since(&self, time: SystemTime) -> Seq {
+        self.lock().first_since(time)
+    }
+
     /// When the last committed entry was staged.
     pub fn last_time(&self) -> Option<SystemTime> {
         let state = self.lock();
@@ -327,8 +335,14 @@ impl Window {
     }
 
     /// The next step of a reader of a page: nothing more comes to one, so nobody waits for it.
-    pub(crate) fn next_of_page(&self, cursor: &mut Seq, view: View, max: usize) -> Option<Step> {
-        self.lock().next(cursor, view, max)
+    pub(crate) fn next_of_page(
+        &self,
+        cursor: &mut Seq,
+        view: View,
+        max: usize,
+        listing: Option<&mut Listing>,
+    ) -> Option<Step> {
+        self.lock().next(cursor, view, max, listing)
     }
 
     pub(crate) fn poll_next(
@@ -338,9 +352,10 @@ impl Window {
         ticket: &mut Option<Ticket>,
         view: View,
         max: usize,
+        listing: Option<&mut Listing>,
     ) -> Poll<Step> {
         let mut state = self.lock();
-        match state.next(cursor, view, max) {
+        match state.next(cursor, view, max, listing) {
             Some(step) => Poll::Ready(step),
             None => {
                 let replaced = state.wait(ticket, cx.waker());

@@ -49,6 +49,18 @@ impl Reading {
         !dialect.reads_ids() && !self.resumes && !self.control
     }
 
+    /// How it is shown one.
+    pub(crate) fn manner(&self, app: &App, dialect: Dialect, durability: Durability) -> Manner {
+        Manner {
+            resumes: self.resumes,
+            control: self.control,
+            ids: self.view(dialect, durability).ids,
+            plain: self.is_plain(dialect),
+            dialect,
+            heartbeat: app.settings().edge.heartbeat,
+        }
+    }
+
     /// What it is shown of a generation.
     pub(crate) fn view(&self, dialect: Dialect, durability: Durability) -> View {
         View {
@@ -204,11 +216,7 @@ pub(crate) async fn read(
 ) -> Result<Response<Body>, Error> {
     reading.traced.reads(app, &found.window, cursor);
     let resume = reading.traced.resume.clone();
-    let answer = read_from(app, found, cursor, reading).await;
-    if let (Some(resume), Err(error)) = (&resume, &answer) {
-        resume.is_refused(error.code.as_str());
-    }
-    answer
+    Traced::until(resume, read_from(app, found, cursor, reading)).await
 }
 
 async fn read_from(
@@ -331,14 +339,7 @@ pub(crate) fn respond(
     upstream: HeaderMap,
 ) -> Response<Body> {
     app.metrics.readers.inc();
-    let manner = Manner {
-        resumes: reading.resumes,
-        control: reading.control,
-        ids: reading.view(dialect, durability).ids,
-        plain: reading.is_plain(dialect),
-        dialect,
-        heartbeat: app.settings().edge.heartbeat,
-    };
+    let manner = reading.manner(app, dialect, durability);
     let mut response = Response::new(Body::stream(StreamBody::new(
         attached,
         read_on(&app.me, durability),

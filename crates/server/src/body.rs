@@ -12,6 +12,7 @@ use streamweld_upstream::SourceBody;
 use crate::app::Peer;
 use crate::compressed::Compressed;
 use crate::io::Breaker;
+use crate::sessions::SessionBody;
 use crate::stream_body::StreamBody;
 
 /// A response body.
@@ -24,7 +25,9 @@ pub(crate) enum Body {
     Pass(Box<Passing>),
     /// A reader of a generation.
     Stream(Pin<Box<StreamBody>>),
-    /// The same in a content coding.
+    /// A session that reads one.
+    Session(Box<SessionBody>),
+    /// One of these in a content coding.
     Compressed(Box<Compressed>),
 }
 
@@ -71,6 +74,7 @@ impl HttpBody for Body {
             ),
             Self::Pass(passing) => passing.poll_frame(cx),
             Self::Stream(body) => body.as_mut().poll_frame(cx),
+            Self::Session(body) => body.poll_frame(cx),
             Self::Compressed(body) => body.poll_frame(cx),
         }
     }
@@ -78,7 +82,7 @@ impl HttpBody for Body {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty | Self::Full(None) => true,
-            Self::Full(Some(_)) | Self::Stream(_) | Self::Compressed(_) => false,
+            Self::Full(Some(_)) | Self::Stream(_) | Self::Session(_) | Self::Compressed(_) => false,
             Self::Pass(passing) => !passing.cut && passing.body.is_end_stream(),
         }
     }
@@ -90,7 +94,7 @@ impl HttpBody for Body {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Self::Pass(passing) => passing.body.size_hint(),
-            Self::Stream(_) | Self::Compressed(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Session(_) | Self::Compressed(_) => SizeHint::default(),
         }
     }
 }

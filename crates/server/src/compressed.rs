@@ -17,15 +17,38 @@ use http_body::Frame;
 
 use crate::body::{Abort, Body, Chunk};
 use crate::coding::ContentCoding;
+use crate::sessions::SessionBody;
 use crate::stream_body::StreamBody;
 
 use self::encoder::Encoder;
 
 /// The body of such a response.
 pub(crate) struct Compressed {
-    body: Pin<Box<StreamBody>>,
+    body: Reader,
     request_id: Arc<str>,
     state: State,
+}
+
+/// Whose body it is.
+enum Reader {
+    Stream(Pin<Box<StreamBody>>),
+    Session(Box<SessionBody>),
+}
+
+impl Reader {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Chunk>, Abort>>> {
+        match self {
+            Self::Stream(body) => body.as_mut().poll_frame(cx),
+            Self::Session(body) => body.poll_frame(cx),
+        }
+    }
+
+    fn break_off(&self) {
+        match self {
+            Self::Stream(body) => body.break_off(),
+            Self::Session(body) => body.break_off(),
+        }
+    }
 }
 
 /// Waiting -> Open -> Over, or broken off at any time.
@@ -42,7 +65,7 @@ pub(crate) fn compress(
     coding: Option<ContentCoding>,
     request_id: &Arc<str>,
 ) {
-    let Body::Stream(_) = response.body() else {
+    let (Body::Stream(_) | Body::Session(_)) = response.body() else {
         return;
     };
     let varies = HeaderValue::from(ACCEPT_ENCODING);
@@ -55,13 +78,18 @@ pub(crate) fn compress(
         .insert(CONTENT_ENCODING, coding.into());
     let body = response.body_mut();
     *body = match std::mem::replace(body, Body::Empty) {
-        Body::Stream(body) => Body::Compressed(Box::new(Compressed {
-            body,
-            request_id: Arc::clone(request_id),
-            state: State::Waiting(coding),
-        })),
+        Body::Stream(body) => compressed(Reader::Stream(body), request_id, coding),
+        Body::Session(body) => compressed(Reader::Session(body), request_id, coding),
         other => other,
     };
+}
+
+fn compressed(body: Reader, request_id: &Arc<str>, coding: ContentCoding) -> Body {
+    Body::Compressed(Box::new(Compressed {
+        body,
+        request_id: Arc::clone(request_id),
+        state: State::Waiting(coding),
+    }))
 }
 
 impl Compressed {
@@ -72,7 +100,7 @@ impl Compressed {
         if let State::Over = self.state {
             return Poll::Ready(None);
         }
-        let chunk = match ready!(self.body.as_mut().poll_frame(cx)) {
+        let chunk = match ready!(self.body.poll_frame(cx)) {
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(chunk) => Some(chunk),
                 // A reader has no trailers.

@@ -216,6 +216,9 @@ pub struct EdgeConfig {
     pub heartbeat: Duration,
     /// A connection that accepts no byte for this long while there is something to write is closed. Default 30 s.
     pub write_timeout: Duration,
+    /// How long a read session may hold its connection; then it is told, and its client comes back. Default none. Worth it
+    /// where connections have to be spread anew over replicas, or something on the way cuts old ones without a word.
+    pub session_max_age: Option<Duration>,
     /// How long the head of a request may take. Default 30 s.
     pub header_timeout: Duration,
     /// How long a client may send nothing of a body that is waited for, before its answer has begun. Default 30 s.
@@ -252,6 +255,7 @@ impl Default for EdgeConfig {
         Self {
             heartbeat: Duration::from_secs(15),
             write_timeout: Duration::from_secs(30),
+            session_max_age: None,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
             body_time: Duration::from_secs(600),

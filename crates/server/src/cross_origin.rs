@@ -93,7 +93,8 @@ pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
 
 /// Our fields.
 const OURS: HeaderValue = HeaderValue::from_static(
-    "X-Streamweld-Stream-Id, X-Streamweld-Durability, X-Streamweld-Request-Id, X-Streamweld-Resume-Url",
+    "X-Streamweld-Stream-Id, X-Streamweld-Durability, X-Streamweld-Request-Id, X-Streamweld-Resume-Url, \
+     X-Streamweld-Tail, X-Streamweld-Verdict",
 );
 /// Far above what a policy takes, with every method and dozens of field names, and little beside the log of any answer.
 const MAX_KEPT: usize = 4 << 10;

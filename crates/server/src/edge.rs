@@ -94,7 +94,16 @@ async fn serve(
     let breaker = peer.breaker.clone();
     let ours = match Route::of(path) {
         Route::State(id) => Some(streams::state(app, id, &method, query, headers).await),
-        Route::Events(id) => Some(streams::events(app, id, &method, query, headers, breaker).await),
+        Route::Events(id) => {
+            let asked =
+                streams::events(app, id, &method, query, headers, breaker, &peer.request_id);
+            Some(
+                asked
+                    .await
+                    .map(streams::with_verdict)
+                    .map_err(streams::refusal_with_verdict),
+            )
+        }
         Route::Stop(id) => Some(streams::stop(app, id, &method, query, headers).await),
         Route::Unknown => Some(Err(Error::new(
             ErrorCode::NotFound,

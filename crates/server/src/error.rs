@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
 };
 use http::{Response, StatusCode};
 use serde::Serialize;
@@ -48,6 +48,7 @@ pub enum ErrorCode {
     RequestTimeout,
     RequestTooLarge,
     ShuttingDown,
+    StartBeyondEnd,
     StreamExpired,
     StreamNotFound,
     SubjectMissing,
@@ -57,7 +58,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in the order of the alphabet.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::AlreadyTerminal,
         Self::BackendBadResponse,
         Self::BackendNotFound,
@@ -88,6 +89,7 @@ impl ErrorCode {
         Self::RequestTimeout,
         Self::RequestTooLarge,
         Self::ShuttingDown,
+        Self::StartBeyondEnd,
         Self::StreamExpired,
         Self::StreamNotFound,
         Self::SubjectMissing,
@@ -129,6 +131,7 @@ impl ErrorCode {
             Self::RequestTimeout => "request_timeout",
             Self::RequestTooLarge => "request_too_large",
             Self::ShuttingDown => "shutting_down",
+            Self::StartBeyondEnd => "start_beyond_end",
             Self::StreamExpired => "stream_expired",
             Self::StreamNotFound => "stream_not_found",
             Self::SubjectMissing => "subject_missing",
@@ -164,6 +167,7 @@ impl ErrorCode {
             Self::CursorExpired | Self::StreamExpired => StatusCode::GONE,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::StartBeyondEnd => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
             Self::BackendBadResponse | Self::BackendUnreachable => StatusCode::BAD_GATEWAY,
@@ -215,7 +219,17 @@ impl Error {
 
     /// Its response has these fields too.
     pub(crate) fn with_fields(mut self, fields: HeaderMap) -> Self {
-        self.fields = Some(Box::new(fields));
+        match &mut self.fields {
+            Some(ours) => ours.extend(fields),
+            None => self.fields = Some(Box::new(fields)),
+        }
+        self
+    }
+
+    /// Its response has this field too.
+    pub(crate) fn with_field(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        let fields = self.fields.get_or_insert_default();
+        fields.insert(name, value);
         self
     }
 

@@ -21,6 +21,10 @@ pub(crate) const IDEMPOTENCY_KEY_OURS: HeaderName =
     HeaderName::from_static("x-streamweld-idempotency-key");
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// What became of what a session asked for.
+pub(crate) const VERDICT: HeaderName = HeaderName::from_static("x-streamweld-verdict");
+/// The last entry that there is.
+pub(crate) const TAIL: HeaderName = HeaderName::from_static("x-streamweld-tail");
 pub(crate) const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");

@@ -64,6 +64,7 @@ mod route;
 mod secure;
 mod sending;
 mod server;
+mod sessions;
 mod settings;
 mod source;
 mod state;

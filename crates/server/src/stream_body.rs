@@ -10,6 +10,7 @@
 //! There is no queue here: the connection asks for the next run when it has room, and gets everything that was
 //! committed since, at most 256 KiB.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ const HEAD_LEAVES: Duration = Duration::from_millis(20);
 /// How long a client gets to read what it was sent, where nothing says that it did: why its answer breaks off, above all.
 /// Several throw away what they have not read yet as soon as the connection is gone, and their applications would be
 /// told of that alone.
-const IS_READ: Duration = Duration::from_millis(100);
+pub(crate) const IS_READ: Duration = Duration::from_millis(100);
 
 /// How a response shows its generation.
 #[derive(Clone, Copy, Debug)]
@@ -283,34 +284,8 @@ impl StreamBody {
             seq: terminal.seq,
             epoch: window.epoch(),
         });
-        let failed = terminal.kind == Kind::Error;
-        let mut out = BytesMut::new();
-        if self.manner.control {
-            out.extend_from_slice(&terminal.ending);
-            out.extend_from_slice(&terminal.lines);
-            if let Some(id) = id {
-                out.extend_from_slice(format!("id: {id}\n").as_bytes());
-            }
-            out.extend_from_slice(b"\n");
-        } else {
-            // A client that cannot come back must not be led to believe it could: no id on an error then.
-            let id = id.filter(|_| !failed || self.manner.resumes);
-            match (id, terminal.id_at) {
-                (Some(id), Some(at)) => {
-                    out.extend_from_slice(&terminal.ending[..at]);
-                    out.extend_from_slice(format!("id: {id}\n").as_bytes());
-                    out.extend_from_slice(&terminal.ending[at..]);
-                }
-                _ if failed && self.manner.plain => {
-                    out.extend_from_slice(as_shown(self.manner.dialect, &terminal.ending));
-                }
-                _ => out.extend_from_slice(&terminal.ending),
-            }
-        }
-        // A dialect without a form for errors has only the break to show one with.
-        let clean =
-            !failed || self.manner.control || (self.manner.resumes && !terminal.ending.is_empty());
-        self.last(out.freeze(), clean, "the generation ended in error")
+        let (shown, clean) = shown_end(&self.manner, terminal, id.as_ref());
+        self.last(shown, clean, "the generation ended in error")
     }
 
     /// The window was closed without a terminal.
@@ -347,4 +322,39 @@ impl StreamBody {
         }
         self.told.then_some(form)
     }
+}
+
+/// How a terminal looks to a reader, with its id where it has one, and whether the end behind it is a clean one.
+pub(crate) fn shown_end(
+    manner: &Manner,
+    terminal: &Terminal,
+    id: Option<&impl Display>,
+) -> (Bytes, bool) {
+    let failed = terminal.kind == Kind::Error;
+    let mut out = BytesMut::new();
+    if manner.control {
+        out.extend_from_slice(&terminal.ending);
+        out.extend_from_slice(&terminal.lines);
+        if let Some(id) = id {
+            out.extend_from_slice(format!("id: {id}\n").as_bytes());
+        }
+        out.extend_from_slice(b"\n");
+    } else {
+        // A client that cannot come back must not be led to believe it could: no id on an error then.
+        let id = id.filter(|_| !failed || manner.resumes);
+        match (id, terminal.id_at) {
+            (Some(id), Some(at)) => {
+                out.extend_from_slice(&terminal.ending[..at]);
+                out.extend_from_slice(format!("id: {id}\n").as_bytes());
+                out.extend_from_slice(&terminal.ending[at..]);
+            }
+            _ if failed && manner.plain => {
+                out.extend_from_slice(as_shown(manner.dialect, &terminal.ending));
+            }
+            _ => out.extend_from_slice(&terminal.ending),
+        }
+    }
+    // A dialect without a form for errors has only the break to show one with.
+    let clean = !failed || manner.control || (manner.resumes && !terminal.ending.is_empty());
+    (out.freeze(), clean)
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use http::{HeaderMap, Method, Response};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Method, Response, StatusCode};
 use serde::Serialize;
 use streamweld_generation::lifecycle::By;
 use streamweld_generation::{Whole, whole_transcript};
-use streamweld_journal::{Closed, Cursor, Epoch, Kind, Seq, StreamId, parse_seq};
+use streamweld_journal::{Closed, Cursor, Epoch, Kind, Left, Seq, StreamId, parse_seq};
 use tokio::time::{Instant, timeout_at};
 
 use crate::app::App;
@@ -19,6 +19,7 @@ use crate::capability::{Grant, Scope};
 use crate::counted::Counted;
 use crate::error::{Error, ErrorCode};
 use crate::io::Breaker;
+use crate::sessions::{Asked, Return, Session, Verdict};
 use crate::state::{self, State, TerminalState};
 use crate::traced::Traced;
 use crate::{elsewhere, head, query};
@@ -31,27 +32,57 @@ pub(crate) async fn events(
     query: Option<&str>,
     headers: &HeaderMap,
     breaker: Breaker,
+    request_id: &str,
 ) -> Result<Response<Body>, Error> {
     only(method, "GET")?;
     let id = parse_id(id)?;
-    let control = control(headers, query, true)?;
+    let told = told(headers, query, true)?;
     let resumes = !is_native(query)?;
     let seen = after_events(query)?;
     let cursor = cursor(id, query, headers);
-    let after = cursor.as_ref().map_or(Seq::ZERO, |place| place.cursor.seq);
+    let accept: Vec<_> = headers
+        .get_all(ACCEPT)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    let session = Session::of(&Asked {
+        query,
+        accept: &accept,
+        is_told: told.session,
+        is_bounded: cursor
+            .as_ref()
+            .is_ok_and(|place| !place.left.is_unbounded()),
+    })?;
+    let after = match (&cursor, &session) {
+        (Ok(place), _) if place.is_given => place.cursor.seq,
+        (_, Some(session)) => session.known_start(),
+        _ => Seq::ZERO,
+    };
     let access = app.access(headers);
     let grant = Grant::new(access, Scope::wanted(headers)?);
     let caller = Caller::of(access, query, Scope::Read);
     let found = attach::find_after(app, id, &caller, after).await?;
-    let reading = Reading {
+    let mut reading = Reading {
         any_epoch: cursor.as_ref().is_ok_and(|place| place.any_epoch),
-        control,
+        control: told.control,
         resumes,
         grant: (found.entry == Entry::Own).then_some(grant),
         breaker,
         traced: Traced::of(app, headers),
     };
     let pages = found.cross_origin();
+    if let (Some(session), Ok(place)) = (session, &cursor) {
+        // What a client comes back with counts before what it asked for at first.
+        let back = (place.is_given || !session.has_start()).then_some(Return {
+            cursor: place.cursor,
+            left: place.left,
+            any_epoch: place.any_epoch,
+        });
+        reading.traced.reads(app, &found.window, place.cursor);
+        let resume = reading.traced.resume.clone();
+        let answer = session.read(app, found, back, reading, request_id);
+        return pages.share(Traced::until(resume, answer).await);
+    }
     let answer = match (cursor, seen) {
         (Ok(place), None) => attach::read(app, found, place.cursor, reading).await,
         (
@@ -172,37 +203,80 @@ pub(crate) fn parse_id(id: &str) -> Result<StreamId, Error> {
     })
 }
 
+/// What says how a session went, on every answer about events (protocol.md 6.9.2).
+pub(crate) fn with_verdict(mut response: Response<Body>) -> Response<Body> {
+    let verdict = match response.status() {
+        StatusCode::NO_CONTENT => Verdict::Complete,
+        _ => Verdict::Continue,
+    };
+    let value = HeaderValue::from_static(verdict.as_str());
+    response.headers_mut().entry(head::VERDICT).or_insert(value);
+    response
+}
+
+/// The same for what is not retained.
+pub(crate) fn refusal_with_verdict(error: Error) -> Error {
+    let verdict = match error.code {
+        ErrorCode::CursorExpired => Verdict::Gap,
+        ErrorCode::StreamExpired => Verdict::Expired,
+        _ => return error,
+    };
+    error.with_field(head::VERDICT, HeaderValue::from_static(verdict.as_str()))
+}
+
+/// What a reader is told beside events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    /// Control events.
+    control: bool,
+    /// What is to be said of its session.
+    session: bool,
+}
+
 /// Whether the request asks for control events (protocol.md 5.1). On the data path the query may be the backend's.
 pub(crate) fn control(
     headers: &HeaderMap,
     query: Option<&str>,
     query_is_ours: bool,
 ) -> Result<bool, Error> {
+    let told = told(headers, query, query_is_ours)?;
+    if told.session {
+        let message = "the only events to ask for here are `control`";
+        return Err(Error::new(ErrorCode::InvalidParameter, message));
+    }
+    Ok(told.control)
+}
+
+fn told(headers: &HeaderMap, query: Option<&str>, query_is_ours: bool) -> Result<Told, Error> {
     let from_query = query::first(query, "events");
     let values = headers
         .get_all(head::EVENTS)
         .iter()
         .map(HeaderValue::as_bytes);
-    let mut control = false;
-    for value in values.chain(
+    let values = values.chain(
         from_query
             .as_deref()
             .filter(|value| query_is_ours || *value == b"control"),
-    ) {
-        if value != b"control" {
-            return Err(Error::new(
-                ErrorCode::InvalidParameter,
-                "the only events to ask for are `control`",
-            ));
+    );
+    let mut told = Told::default();
+    for value in values.flat_map(|value| value.split(|&byte| byte == b',')) {
+        match value {
+            b"control" => told.control = true,
+            b"session" => told.session = true,
+            _ => {
+                let message = "the events to ask for are `control`, `session`, or both with a comma between them";
+                return Err(Error::new(ErrorCode::InvalidParameter, message));
+            }
         }
-        control = true;
     }
-    Ok(control)
+    Ok(told)
 }
 
 /// Where a reader says it stands.
 struct Place {
     cursor: Cursor,
+    /// What a session may still be given.
+    left: Left,
     /// It has named no epoch.
     any_epoch: bool,
     /// It has said so; else it is the start.
@@ -216,6 +290,7 @@ fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<Plac
             seq,
             epoch: Epoch::FIRST,
         },
+        left: Left::default(),
         any_epoch: true,
         is_given,
     };
@@ -232,7 +307,7 @@ fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<Plac
     if let Some(seq) = parse_seq(text) {
         return Ok(at(seq, true));
     }
-    let cursor = Cursor::parse(text).map_err(|error| {
+    let (cursor, left) = Cursor::parse_with_left(text).map_err(|error| {
         unreadable(
             error,
             "expected <stream id>:<seq> or <seq>, with ~<epoch> behind it where the id had it",
@@ -245,6 +320,7 @@ fn cursor(id: StreamId, query: Option<&str>, headers: &HeaderMap) -> Result<Plac
     }
     Ok(Place {
         cursor,
+        left,
         any_epoch: false,
         is_given: true,
     })

@@ -391,6 +391,9 @@ pub(crate) struct Serve {
     /// How long all waiting for one request body may take
     #[arg(long, env = "STREAMWELD_BODY_TIME", value_name = "TIME", default_value = "10m", value_parser = positive_duration)]
     pub(crate) body_time: Duration,
+    /// Longest time that a read session holds its connection; the client comes back [default: no limit]
+    #[arg(long, env = "STREAMWELD_SESSION_MAX_AGE", value_name = "TIME", value_parser = positive_duration)]
+    pub(crate) session_max_age: Option<Duration>,
     /// Largest request body [default: no limit]
     #[arg(long, env = "STREAMWELD_MAX_REQUEST_BODY", value_name = "SIZE", value_parser = size)]
     pub(crate) max_request_body: Option<ByteSize>,

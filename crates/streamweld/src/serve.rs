@@ -107,6 +107,7 @@ pub(crate) fn config(args: &Serve) -> anyhow::Result<Config> {
             body_timeout: args.body_timeout,
             body_time: args.body_time,
             max_connections: usize::try_from(args.max_connections).unwrap_or(usize::MAX),
+            session_max_age: args.session_max_age,
             max_request_body: args.max_request_body.map(|size| size.as_u64()),
             max_kept_body: bytes(args.max_kept_body.as_u64()),
             cors_origins: args.cors_origin.clone(),
@@ -367,6 +368,7 @@ fn show(config: &Config, journal: &journal::Settings) {
         body_timeout = time(config.edge.body_timeout),
         body_time = time(config.edge.body_time),
         max_connections = config.edge.max_connections,
+        session_max_age = perhaps(config.edge.session_max_age),
         max_request_body = limit(config.edge.max_request_body),
         max_kept_body = show_size(config.edge.max_kept_body as u64),
         admin_token = if config.admin_token.is_some() {

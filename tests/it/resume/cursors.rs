@@ -169,6 +169,12 @@ async fn the_head_of_a_resumed_answer_is_ours_alone() {
             .map(|(name, _)| name.as_str())
             .collect();
         names.sort_unstable();
+        // On the data path there is no session that it could be of.
+        let verdict = names
+            .iter()
+            .position(|name| *name == "x-streamweld-verdict");
+        assert_eq!(verdict.is_none(), way == Way::Again);
+        verdict.map(|at| names.remove(at));
         assert_eq!(
             names,
             [

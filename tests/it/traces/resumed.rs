@@ -1,5 +1,6 @@
 //! Readers that come to a generation which there is.
 
+use streamweld_journal_redis::testing::until;
 use streamweld_mock::Script;
 use streamweld_tests::{Collector, End, Over, Pair, Setup, Span, wait_seq};
 
@@ -40,6 +41,37 @@ async fn a_reader_has_a_span_of_its_own_with_a_link() {
     let refused = collector.one(of("refused")).await;
     assert_eq!(refused.get("error.type"), Some("cursor_ahead"));
     assert_eq!(refused.links, [generation.id]);
+}
+
+/// Whole is what was asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_has_the_same_span_in_every_form() {
+    let collector = Collector::start().await;
+    let harness = Setup::new(Script::tokens(5))
+        .config(to(&collector))
+        .start()
+        .await;
+    let first = harness.client.chat().await;
+    let id = first.id();
+    first.all().await;
+    for (at, form) in ["sse", "batch", "ndjson", "json"].into_iter().enumerate() {
+        let path = format!("/v1/streams/{id}/events?format={form}&seq=2&count=2");
+        let (_, end) = harness.client.get(&path).await.all().await;
+        assert_eq!(end, End::Proper, "{form}");
+        until("it is told", async || {
+            collector
+                .spans()
+                .iter()
+                .filter(|span| of("whole")(span))
+                .count()
+                == at + 1
+        })
+        .await;
+    }
+    let refused = format!("/v1/streams/{id}/events?seq=999");
+    assert_eq!(harness.client.get(&refused).await.status, 416);
+    let refused = collector.one(of("refused")).await;
+    assert_eq!(refused.get("error.type"), Some("start_beyond_end"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::copies::Form;
+use super::listing::Listing;
 use super::state::State;
 use crate::reader::Step;
 use crate::segment::Part;
@@ -11,8 +12,20 @@ use crate::types::{Seq, View};
 impl State {
     /// The next step of a reader, whose cursor is moved past what it gets and past what it is not shown.
     /// `None`: nothing yet.
-    pub(super) fn next(&mut self, cursor: &mut Seq, view: View, max: usize) -> Option<Step> {
-        let visible = self.visible();
+    ///
+    /// With a `listing` only what is committed is there: it takes down where the entries of a run lie, and what was not
+    /// committed has no place that it could have.
+    pub(super) fn next(
+        &mut self,
+        cursor: &mut Seq,
+        view: View,
+        max: usize,
+        listing: Option<&mut Listing>,
+    ) -> Option<Step> {
+        let visible = match listing {
+            Some(_) => self.committed(),
+            None => self.visible(),
+        };
         let terminal = self.terminal_through(visible).cloned();
         // The terminal is told as such, never sent as an entry.
         let last = terminal
@@ -37,6 +50,9 @@ impl State {
                 *cursor = from;
                 continue;
             };
+            if let Some(listing) = listing {
+                listing.take(&part, from, through, self.time(0));
+            }
             let form = if view.ids && sequenced {
                 Form::Stored
             } else {

@@ -323,6 +323,20 @@ impl State {
         Some(self.time(part.slot(seq).millis))
     }
 
+    pub(super) fn first_since(&self, time: SystemTime) -> Seq {
+        let (mut first, mut behind) = (self.earliest().get(), self.committed().next().get());
+        while first < behind {
+            let middle = first + (behind - first) / 2;
+            let is_before = self.time_of(Seq::new(middle)).is_some_and(|at| at < time);
+            if is_before {
+                first = middle + 1;
+            } else {
+                behind = middle;
+            }
+        }
+        Seq::new(first)
+    }
+
     pub(super) fn digest(&self, seq: Seq) -> Option<Digest> {
         let (part, _) = self.locate(seq)?;
         Some(Digest::of(&part.bytes[part.range(seq)]))

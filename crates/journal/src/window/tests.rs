@@ -4,6 +4,7 @@ mod beside;
 mod earlier;
 mod foreseen;
 mod held;
+mod listing;
 mod mirror;
 mod model;
 

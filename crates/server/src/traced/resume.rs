@@ -1,5 +1,6 @@
 //! The span of one reader that came to a generation which there was: until it has gone.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -9,6 +10,7 @@ use streamweld_telemetry::{Kind, Place, Span, Tracer};
 
 use super::names;
 use crate::app::App;
+use crate::error::Error;
 
 /// How a reader is followed in traces, if it is.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,18 @@ impl Traced {
     /// It is known now what is read, and behind what.
     pub(crate) fn reads(&mut self, app: &App, window: &Window, after: Cursor) {
         self.resume = app.traces.resume(self.caller.as_ref(), window, after);
+    }
+
+    /// Waits for its answer, which may be a refusal.
+    pub(crate) async fn until<T>(
+        resume: Option<Arc<Resume>>,
+        answer: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let answer = answer.await;
+        if let (Some(resume), Err(error)) = (&resume, &answer) {
+            resume.is_refused(error.code.as_str());
+        }
+        answer
     }
 }
 
