@@ -92,7 +92,9 @@ def here(value: str, folder: Path) -> str:
         file.write_text(content(file.name), encoding="utf-8")
         return str(file)
 
-    value = re.sub(r"/etc/streamweld/[^,\s]+", local, value)
+    value = re.sub(r"/etc/streamweld/[^,\s]+", local, value).replace("$(POD_IP)", "127.0.0.1")
+    # The port of a relay is one that is free here.
+    value = re.sub(r"^0\.0\.0\.0:7443$", "127.0.0.1:0", value)
     return re.sub(r"^(rediss?://)[^/]+", r"\g<1>127.0.0.1:1", value)
 
 
@@ -105,7 +107,21 @@ def pair() -> tuple[str, str]:
     return made[:begin], made[begin:]
 
 
+@functools.cache
+def relay_files() -> dict[str, str]:
+    """Those of docs/operations.md, by its own commands."""
+    document = Path(__file__).parents[2] / "docs" / "operations.md"
+    section = document.read_text(encoding="utf-8").split("### The relay's certificates")[1]
+    commands = section.split("```sh\n")[1].split("```")[0]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["sh", "-euc", commands], cwd=folder, capture_output=True, check=True)
+        files = {"relay-cert": "relay.pem", "relay-key": "relay.key", "relay-ca": "ca.pem"}
+        return {name: (Path(folder) / file).read_text(encoding="utf-8") for name, file in files.items()}
+
+
 def content(name: str) -> str:
+    if name.startswith("relay-"):
+        return relay_files()[name]
     if name.endswith("-ca"):
         system = Path("/etc/ssl/certs/ca-certificates.crt").read_text(encoding="utf-8")
         return system[: system.index("-----END") + len("-----END CERTIFICATE-----\n")]

@@ -22,6 +22,7 @@ def findings(objects: list[dict]) -> Iterator[str]:
         for rule in (termination, probes, restricted, resources, admin, secrets):
             yield from (f"{of}: {text}" for text in rule(pod, ours))
         yield from (f"{of}: {text}" for text in journal(pod, ours, objects))
+        yield from (f"{of}: {text}" for text in relay(pod, ours, objects))
 
 
 def termination(pod: Pod, ours: Container) -> Iterator[str]:
@@ -126,6 +127,8 @@ def admin(pod: Pod, ours: Container) -> Iterator[str]:
         yield f"`streamweld drain` would look for it at {told}, where it does not listen"
     named = {port["name"]: port["containerPort"] for port in ours.raw.get("ports", [])}
     wanted = {"sw-data": port_of(ours, "STREAMWELD_LISTEN"), "sw-admin": port_of(ours, "STREAMWELD_ADMIN_LISTEN")}
+    if "STREAMWELD_RELAY_LISTEN" in ours.env:
+        wanted["sw-relay"] = port_of(ours, "STREAMWELD_RELAY_LISTEN")
     if named != wanted:
         yield f"its ports are {named}, and it listens at {wanted}"
 
@@ -136,7 +139,7 @@ def secrets(pod: Pod, ours: Container) -> Iterator[str]:
             yield f"{variable} has a password in it; mount a file"
     mounts = [each["mountPath"] for each in ours.raw.get("volumeMounts", [])]
     for variable, value in ours.env.items():
-        paths = [value] if variable.endswith("_FILE") or variable.endswith("_CA") else []
+        paths = [value] if variable.endswith(("_FILE", "_CA", "_CERT", "_KEY")) else []
         paths += re.findall(r"credential-file=([^,\s]+)", value)
         for path in paths:
             if not any(path.startswith(f"{mount}/") for mount in mounts):
@@ -158,6 +161,24 @@ def journal(pod: Pod, ours: Container, objects: list[dict]) -> Iterator[str]:
         yield "several pods with a journal in memory, and clients are not led back to theirs"
 
 
+def relay(pod: Pod, ours: Container, objects: list[dict]) -> Iterator[str]:
+    """Replicas reach one another, and nobody else does."""
+    if "STREAMWELD_RELAY_LISTEN" not in ours.env:
+        return
+    port = port_of(ours, "STREAMWELD_RELAY_LISTEN")
+    for policy in (each["spec"] for each in objects if each["kind"] == "NetworkPolicy"):
+        if not policy["podSelector"].get("matchLabels", {}).items() <= pod.labels.items():
+            continue
+        for way, peers in (("ingress", "from"), ("egress", "to")):
+            rules = [rule for rule in policy.get(way, []) if port in [each["port"] for each in rule.get("ports", [])]]
+            if way in policy and not rules:
+                yield f"its relay's port {port} is shut by the {way} of a NetworkPolicy"
+            for peer in (peer for rule in rules for peer in rule.get(peers, [{}])):
+                wanted = peer.get("podSelector", {}).get("matchLabels")
+                if not wanted or not wanted.items() <= pod.labels.items():
+                    yield f"its relay's port {port} is open to others than replicas ({way})"
+
+
 def port_of(ours: Container, variable: str) -> int:
-    default = {"STREAMWELD_LISTEN": "127.0.0.1:8080", "STREAMWELD_ADMIN_LISTEN": "127.0.0.1:9090"}[variable]
+    default = {"STREAMWELD_LISTEN": "127.0.0.1:8080", "STREAMWELD_ADMIN_LISTEN": "127.0.0.1:9090"}.get(variable, "")
     return int(ours.env.get(variable, default).rsplit(":", 1)[1])

@@ -13,6 +13,9 @@ env:
 ports:
   - {name: sw-data, containerPort: {{ .Values.ports.data }}}
   - {name: sw-admin, containerPort: {{ .Values.ports.admin }}}
+  {{- if .Values.relay.enabled }}
+  - {name: sw-relay, containerPort: {{ .Values.ports.relay }}}
+  {{- end }}
 # What starts next waits for this, and not for readiness. Ready does not depend on a backend, nor on Redis once it has begun.
 startupProbe:
   httpGet: {path: /readyz, port: {{ .Values.ports.admin }}{{ if .Values.files.adminTlsCert.existingSecret }}, scheme: HTTPS{{ end }}}

@@ -14,6 +14,9 @@ adminTlsCert: STREAMWELD_ADMIN_TLS_CERT_FILE
 adminTlsKey: STREAMWELD_ADMIN_TLS_KEY_FILE
 adminTlsClientCa: STREAMWELD_ADMIN_TLS_CLIENT_CA_FILE
 adminCa: STREAMWELD_ADMIN_CA_FILE
+relayCert: STREAMWELD_RELAY_CERT
+relayKey: STREAMWELD_RELAY_KEY
+relayCa: STREAMWELD_RELAY_CA
 {{- end -}}
 
 {{- define "streamweld.filesPath" -}}/etc/streamweld{{- end -}}

@@ -72,12 +72,24 @@
 {{- if and $v.admin.remote (not $v.files.adminToken.existingSecret) -}}
 {{- $faults = append $faults "admin.remote needs a token, or nobody is let in; name its Secret by files.adminToken.existingSecret" -}}
 {{- end -}}
+{{- range $name := list "relayCert" "relayKey" "relayCa" -}}
+{{- $file := get $v.files $name -}}
+{{- if ne $v.relay.enabled (or $file.existingSecret (get $file "existingConfigMap") | empty | not) -}}
+{{- $faults = append $faults (printf "relay.enabled and files.%s go together; replicas prove themselves to each other by their certificates" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $v.relay.enabled (eq $v.journal.kind "memory") -}}
+{{- $faults = append $faults "relay.enabled has no use with a journal in memory; set journal.kind: redis, or leave it out" -}}
+{{- end -}}
 {{- $ports := list (int $v.ports.data) (int $v.ports.admin) -}}
+{{- if $v.relay.enabled -}}
+{{- $ports = append $ports (int $v.ports.relay) -}}
+{{- end -}}
 {{- if not $isFleet -}}
 {{- $ports = append $ports (int $v.engine.port) -}}
 {{- end -}}
 {{- if ne (len $ports) (len (uniq $ports)) -}}
-{{- $faults = append $faults (printf "ports are used twice in one pod (%s); change ports.data, ports.admin or engine.port" (join ", " $ports)) -}}
+{{- $faults = append $faults (printf "ports are used twice in one pod (%s); change ports.data, ports.admin, ports.relay or engine.port" (join ", " $ports)) -}}
 {{- end -}}
 
 {{- if and $v.autoscaling.enabled (gt (int $v.autoscaling.minReplicas) (int $v.autoscaling.maxReplicas)) -}}

@@ -86,6 +86,16 @@
 - name: STREAMWELD_JOURNAL_TOTAL
   value: {{ .total | quote }}
 {{- end }}
+{{- if .Values.relay.enabled }}
+- name: POD_IP
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+- name: STREAMWELD_RELAY_LISTEN
+  value: {{ printf "%s:%d" .Values.listenAddress (int .Values.ports.relay) | quote }}
+- name: STREAMWELD_RELAY_ADVERTISE
+  value: {{ printf (eq .Values.listenAddress "[::]" | ternary "[$(POD_IP)]:%d" "$(POD_IP):%d") (int .Values.ports.relay) | quote }}
+- name: STREAMWELD_RELAY_NAME
+  value: {{ .Values.relay.name | quote }}
+{{- end }}
 - name: STREAMWELD_SHUTDOWN_GRACE
   value: "{{ .Values.termination.shutdownGrace }}s"
 - name: STREAMWELD_LOG_FORMAT
