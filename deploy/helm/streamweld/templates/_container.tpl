@@ -18,17 +18,17 @@ ports:
   {{- end }}
 # What starts next waits for this, and not for readiness. Ready does not depend on a backend, nor on Redis once it has begun.
 startupProbe:
-  httpGet: {path: /readyz, port: {{ .Values.ports.admin }}{{ if .Values.files.adminTlsCert.existingSecret }}, scheme: HTTPS{{ end }}}
+  httpGet: {path: /readyz, port: {{ .Values.ports.admin }}{{ if eq (include "streamweld.adminScheme" .) "https" }}, scheme: HTTPS{{ end }}}
   periodSeconds: 1
   failureThreshold: 60
 # May new answers begin here? Fails from the begin of a drain on.
 readinessProbe:
-  httpGet: {path: /readyz, port: {{ .Values.ports.admin }}{{ if .Values.files.adminTlsCert.existingSecret }}, scheme: HTTPS{{ end }}}
+  httpGet: {path: /readyz, port: {{ .Values.ports.admin }}{{ if eq (include "streamweld.adminScheme" .) "https" }}, scheme: HTTPS{{ end }}}
   periodSeconds: 2
   failureThreshold: 2
 # Is the process stuck? Stays well while it drains.
 livenessProbe:
-  httpGet: {path: /livez, port: {{ .Values.ports.admin }}{{ if .Values.files.adminTlsCert.existingSecret }}, scheme: HTTPS{{ end }}}
+  httpGet: {path: /livez, port: {{ .Values.ports.admin }}{{ if eq (include "streamweld.adminScheme" .) "https" }}, scheme: HTTPS{{ end }}}
   periodSeconds: 10
   failureThreshold: 3
 lifecycle:

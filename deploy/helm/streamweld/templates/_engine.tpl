@@ -26,11 +26,11 @@ lifecycle:
     {{- include "streamweld.enginePreStop" . | nindent 4 }}
 # Through Streamweld, which passes the path on.
 startupProbe:
-  httpGet: {path: {{ $engine.healthPath }}, port: {{ .Values.ports.data }}{{ if .Values.files.tlsCert.existingSecret }}, scheme: HTTPS{{ end }}}
+  httpGet: {path: {{ $engine.healthPath }}, port: {{ .Values.ports.data }}{{ if eq (include "streamweld.dataScheme" .) "https" }}, scheme: HTTPS{{ end }}}
   periodSeconds: 5
   failureThreshold: {{ div (add $engine.startupSeconds 4) 5 }}
 readinessProbe:
-  httpGet: {path: {{ $engine.healthPath }}, port: {{ .Values.ports.data }}{{ if .Values.files.tlsCert.existingSecret }}, scheme: HTTPS{{ end }}}
+  httpGet: {path: {{ $engine.healthPath }}, port: {{ .Values.ports.data }}{{ if eq (include "streamweld.dataScheme" .) "https" }}, scheme: HTTPS{{ end }}}
   periodSeconds: 5
 {{- with $engine.resources }}
 resources:

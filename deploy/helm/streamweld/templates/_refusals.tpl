@@ -69,6 +69,19 @@
 {{- $faults = append $faults (printf "TLS needs a certificate and the key to it; name both by files.%sCert and files.%sKey" $of $of) -}}
 {{- end -}}
 {{- end -}}
+{{- $hasTls := not (empty $v.files.adminTlsCert.existingSecret) -}}
+{{- if ne $hasTls (or $v.files.adminCa.existingSecret $v.files.adminCa.existingConfigMap | empty | not) -}}
+{{- $faults = append $faults "files.adminTlsCert and files.adminCa go together: `streamweld drain` in the pod trusts nothing else" -}}
+{{- end -}}
+{{- range $name := list "podMonitor" "serviceMonitor" -}}
+{{- $monitor := get $v $name -}}
+{{- if and $monitor.enabled (ne $hasTls (not (empty $monitor.tlsConfig))) -}}
+{{- $faults = append $faults (printf "%s.tlsConfig and files.adminTlsCert go together: it says how the certificate is trusted, such as {ca: {secret: {name: …, key: ca.crt}}, serverName: localhost}" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not $isFleet) (ne $v.engine.kind "none") (or $v.files.tlsClientCa.existingSecret $v.files.tlsClientCa.existingConfigMap) -}}
+{{- $faults = append $faults "files.tlsClientCa shuts out the probes of the engine, which come by the data port and have no certificate; leave it out, and admit clients by networkPolicy" -}}
+{{- end -}}
 {{- if and $v.admin.remote (not $v.files.adminToken.existingSecret) -}}
 {{- $faults = append $faults "admin.remote needs a token, or nobody is let in; name its Secret by files.adminToken.existingSecret" -}}
 {{- end -}}

@@ -6,6 +6,7 @@ For charts that depend on this one and make the pods of an engine themselves. Ea
   initContainers                  streamweld.sidecar, a list item; behind those of a mesh, so that it ends before them
   the engine's lifecycle.preStop  streamweld.sidecar.enginePreStop
   volumes                         streamweld.sidecar.volumes, list items, or nothing
+  the engine's probes: scheme     streamweld.sidecar.probeScheme, of what comes by the data port
 
 deploy/examples/parent-chart does so.
 */}}
@@ -32,4 +33,8 @@ streamweld-sidecar: {{ include "streamweld.fullname" . | quote }}
 
 {{- define "streamweld.sidecar.volumes" -}}
 {{- include "streamweld.volumes" . | trim -}}
+{{- end -}}
+
+{{- define "streamweld.sidecar.probeScheme" -}}
+{{- include "streamweld.dataScheme" . | upper -}}
 {{- end -}}
