@@ -255,7 +255,6 @@ impl Handle {
     /// Another replica has made so many requests for it, the last one to this backend.
     pub(crate) fn resume_at(&self, attempts: u32, backend: &str) {
         self.attempts.store(attempts, Ordering::Release);
-        self.knew(backend);
         self.go_to(backend, Leave::Otherwise);
     }
 

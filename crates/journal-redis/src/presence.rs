@@ -90,7 +90,7 @@ pub(crate) async fn keep(inner: Weak<Inner>, lease: Duration, mut changes: watch
         told.retain(|replica| dead.contains(replica));
         for replica in dead {
             if told.insert(replica) {
-                tracing::warn!(replica = %name(replica), "a replica is gone; what it left is ended");
+                tracing::warn!(replica = %name(replica), "a replica is gone; what it left goes on elsewhere, or ends");
             }
             inner.bury(replica).await;
         }

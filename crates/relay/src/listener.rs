@@ -120,6 +120,15 @@ struct Connection {
     generations: Arc<dyn Generations>,
 }
 
+/// Whether whoever asked has gone by itself.
+fn has_left(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::UnexpectedEof | Kind::ConnectionReset | Kind::BrokenPipe
+    )
+}
+
 impl Connection {
     async fn serve(&self, stream: TcpStream, addr: SocketAddr) {
         let handshake = async {
@@ -129,6 +138,11 @@ impl Connection {
         };
         let stream = match timeout(HANDSHAKE, handshake).await {
             Ok(Ok(stream)) => stream,
+            // A replica whose question was answered elsewhere meanwhile, as a rule.
+            Ok(Err(error)) if has_left(&error) => {
+                tracing::debug!(%addr, %error, "somebody who asked the relay has left");
+                return;
+            }
             Ok(Err(error)) => return self.refuse(addr, &error.to_string()),
             Err(_) => return self.refuse(addr, "it says nothing"),
         };
@@ -153,7 +167,7 @@ impl Connection {
     fn refuse(&self, addr: SocketAddr, why: &str) {
         self.counters.failed(Failure::Peer);
         if self.refused.is_news(&addr.ip().to_string(), Instant::now()) {
-            tracing::warn!(%addr, why, "somebody who asked the relay is not let in");
+            tracing::warn!(%addr, why, "somebody who asked the relay is not let in; is its certificate of a CA in relay_ca, and ours in its own?");
         } else {
             tracing::debug!(%addr, why, "somebody who asked the relay is not let in");
         }

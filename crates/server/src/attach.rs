@@ -372,8 +372,15 @@ pub(crate) async fn check(
     };
     // What was shown may have been lost, and another writer have gone on in its place.
     let is_other = |epoch| epoch != cursor.epoch && !any_epoch;
+    let by = by.or_else(|| match cursor.seq {
+        // The place before everything has no writer, and is written without one.
+        Seq::ZERO => Some(Epoch::FIRST),
+        // Behind all that stands, only who writes now can have shown something that still comes.
+        seq if seq > window.committed() => Some(window.epoch()),
+        _ => None,
+    });
     if cursor.epoch > window.epoch() || by.is_some_and(is_other) {
-        let message = "this cursor is from a part of the stream that the journal has lost; start again without it";
+        let message = "what this cursor names was lost, or its ~<epoch> is not the one that was given out; start again without it";
         return Err(Error::new(ErrorCode::JournalRegressed, message).about(id));
     }
     let last = window.committed();

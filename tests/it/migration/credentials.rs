@@ -69,7 +69,7 @@ fn bearer(key: &str) -> Option<String> {
 async fn credential_refuses_a_backend_that_would_be_shown_none() {
     let (twins, told) = cut_at("a", None).await;
     let saw = told.assert_refused(&["credential"]);
-    let said = "b is shown the caller's credential, and this caller has shown none";
+    let said = "b is shown the caller's credential, which is not known here";
     assert!(
         saw[0].starts_with(said) && saw[0].contains("credential-file"),
         "{}",

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
 use streamweld_mock::Engine;
-use streamweld_tests::{Client, blocks, patience, texts, wait_end};
+use streamweld_tests::{Client, blocks, patience, state, texts, wait_end};
 
 use super::scene::{Scene, Sidecar, TEXT};
 
@@ -33,6 +34,27 @@ async fn only_what_was_shown_is_a_place(client: &Client, id: &str, places: &Plac
     }
 }
 
+/// Where nothing stands, a cursor tells of its epoch alone.
+async fn nowhere_is_no_place_of_another_epoch(client: &Client, id: &str, places: &Places) {
+    let now = places.last().and_then(|(_, epoch)| epoch.as_deref());
+    let now = now.expect("another replica has written last");
+    let before = places.iter().filter_map(|(_, epoch)| epoch.as_deref());
+    let before = before.filter(|epoch| *epoch != now);
+    for epoch in before.chain(["77"]) {
+        for place in ["0", "99999"] {
+            let cursor = format!("{id}:{place}~{epoch}");
+            let back = client.with("last-event-id", &cursor).events(id).await;
+            let lost = (409, "journal_regressed".to_owned());
+            assert_eq!(back.error_code().await, lost, "{cursor}");
+        }
+    }
+    let ahead = client.with("last-event-id", &format!("{id}:99999~{now}"));
+    let expected = (409, "cursor_ahead".to_owned());
+    assert_eq!(ahead.events(id).await.error_code().await, expected);
+    let start = client.with("last-event-id", &format!("{id}:0"));
+    assert_eq!(start.events(id).await.status, 200);
+}
+
 fn places(shown: &[u8]) -> Places {
     let ids = blocks(shown).into_iter().filter_map(|block| block.id);
     let places = ids.map(|id| {
@@ -46,8 +68,8 @@ fn places(shown: &[u8]) -> Places {
 }
 
 /// Splits two replicas into the one whose engine was asked to go on and the other.
-fn by_writer(replicas: [Sidecar; 2]) -> [Sidecar; 2] {
-    let asked = |replica: &Sidecar| {
+fn by_writer(replicas: [(&str, Sidecar); 2]) -> [(&str, Sidecar); 2] {
+    let asked = |(_, replica): &(&str, Sidecar)| {
         let requests = replica.mock.recorder().requests();
         requests.iter().any(|request| request.method == "POST")
     };
@@ -71,11 +93,11 @@ async fn what_was_before_the_window_is_looked_up_in_the_log() {
     let begun = first.begin(&scene, 9).await;
     first.die().await;
     patience(b.client.events(&begun.id).await.body.blocks(12)).await;
-    let [writer, left] = by_writer([b, c]);
+    let [(writer_name, writer), (left_name, left)] = by_writer([("b", b), ("c", c)]);
     writer.die().await;
+    let shown = patience(left.client.events(&begun.id).await.body.blocks(15)).await;
     let late = scene.sidecar("d").await;
     let readers = [&left.client, &late.client];
-    let shown = patience(left.client.events(&begun.id).await.body.blocks(15)).await;
     for client in readers {
         only_what_was_shown_is_a_place(client, &begun.id, &places(&shown), false).await;
     }
@@ -85,5 +107,13 @@ async fn what_was_before_the_window_is_looked_up_in_the_log() {
         let (all, _) = client.events(&begun.id).await.all().await;
         assert_eq!(texts(&all), TEXT);
         only_what_was_shown_is_a_place(client, &begun.id, &places(&all), true).await;
+        nowhere_is_no_place_of_another_epoch(client, &begun.id, &places(&all)).await;
+        let state = state(client, &begun.id).await;
+        let names = ["a", writer_name, left_name];
+        assert_eq!(
+            state["backends"],
+            json!(names),
+            "in the order in which they were asked"
+        );
     }
 }

@@ -332,7 +332,7 @@ fn compatibility(snapshot: &Snapshot<'_>, target: &Target<'_>) -> Option<String>
     let name = target.name;
     if target.engine.is_none() {
         return Some(format!(
-            "nobody knows which engine {name} is: it has not shown that it is what was declared, and its group is not vouched for"
+            "nobody knows which engine {name} is: declare it by `engine=`, and let it show that it is, or vouch for its group"
         ));
     }
     match (snapshot.group, target.group) {
@@ -358,7 +358,8 @@ fn credential(_: &Snapshot<'_>, target: &Target<'_>) -> Option<String> {
     refuse_if(
         !target.has_credential,
         format_args!(
-            "{} is shown the caller's credential, and this caller has shown none; it can be given one of its own by `credential-file`",
+            "{} is shown the caller's credential, which is not known here: the caller has shown none, or it is not kept for other replicas \
+             (`--keep-credentials`); it can be given one of its own by `credential-file`",
             target.name
         ),
     )

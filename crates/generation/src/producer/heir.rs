@@ -216,7 +216,10 @@ impl Producer {
                 }
             }
         });
-        if timeout(REPLAY, read).await.is_err() || next != handle.window().committed().next() {
+        let is_late = timeout(REPLAY, read).await.is_err();
+        // Behind those that the log tells of.
+        handle.knew(&handle.backend());
+        if is_late || next != handle.window().committed().next() {
             return Replayed::Lost;
         }
         let pieces: Vec<u8> = told.concat();
