@@ -18,14 +18,27 @@ mod panics;
 mod secrets;
 mod strangers;
 
+use std::time::Duration;
+
 use streamweld_mock::{Dialect, Script};
-use streamweld_tests::{Client, End, Harness, Process, ask, events};
+use streamweld_tests::{Client, End, Harness, Process, ask, events, patience};
+use tokio::time::sleep;
 
 /// Whoever means well is served as ever.
 async fn assert_serves(client: &Client) {
     let (body, end) = ask(client, Dialect::OpenAiChat).await.all().await;
     assert_eq!(end, End::Proper);
     assert_eq!(events(&body).last().map(String::as_str), Some("[DONE]"));
+}
+
+/// Waits until something is so.
+async fn until<F: Future<Output = bool>>(is_so: impl Fn() -> F) {
+    let reached = async {
+        while !is_so().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    patience(reached).await;
 }
 
 async fn start() -> Harness {

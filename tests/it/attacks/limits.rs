@@ -9,7 +9,7 @@ use streamweld_tests::{CHAT, Client, End, Harness, Response, Setup, Wire, metric
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 
-use super::{assert_serves, start};
+use super::{assert_serves, start, until};
 
 async fn put(client: &Client, fields: &str, body: &[u8]) -> serde_json::Value {
     let head = format!(
@@ -284,13 +284,4 @@ async fn row_14_connections_beyond_the_most_wait() {
     held.pop();
     let answer = patience(Response::read(waits)).await.expect("answered");
     assert_eq!(answer.status, 200);
-}
-
-async fn until<F: Future<Output = bool>>(is_so: impl Fn() -> F) {
-    let reached = async {
-        while !is_so().await {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    patience(reached).await;
 }
